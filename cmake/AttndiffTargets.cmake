@@ -1,0 +1,50 @@
+# Flags that every target of the project is built with, and the two ways a target is declared.
+
+add_library(attndiff_flags INTERFACE)
+target_include_directories(attndiff_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(
+  attndiff_flags
+  INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall
+            -Wextra
+            -Wpedantic
+            -Wshadow
+            -Wconversion
+            -Wno-sign-conversion
+            -Werror
+            # g++ 12 reports overlapping copies inside std::string operator+ that cannot happen (GCC bug 105651).
+            $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+            # A product must not be contracted into a sum across a rounding; -ffast-math is never used.
+            -ffp-contract=off>)
+if(ATTNDIFF_ARCH AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  target_compile_options(attndiff_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=${ATTNDIFF_ARCH}>)
+endif()
+if(ATTNDIFF_SANITIZE)
+  target_compile_options(attndiff_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined
+                                                  -fno-sanitize-recover=all -fno-omit-frame-pointer>)
+  target_link_options(attndiff_flags INTERFACE -fsanitize=address,undefined)
+endif()
+
+# attndiff_module(NAME PUBLIC a b PRIVATE c FOLDERS . sub): the static library attndiff_NAME from every .cpp (and, with a
+# CUDA toolkit, .cu) file of the folders, and NAME_test, a GoogleTest program, from every *_test.cpp beside them.
+function(attndiff_module name)
+  cmake_parse_arguments(ARG "" "" "PUBLIC;PRIVATE;FOLDERS" ${ARGN})
+  set(patterns "")
+  foreach(folder . ${ARG_FOLDERS})
+    list(APPEND patterns ${folder}/*.cpp)
+    if(ATTNDIFF_HAVE_CUDA)
+      list(APPEND patterns ${folder}/*.cu)
+    endif()
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cpp$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  add_library(attndiff_${name} STATIC ${sources})
+  target_link_libraries(attndiff_${name} PUBLIC attndiff_flags ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE})
+  if(BUILD_TESTING AND tests)
+    add_executable(${name}_test ${tests})
+    target_link_libraries(${name}_test PRIVATE attndiff_${name} GTest::gtest GTest::gmock GTest::gtest_main)
+    target_compile_definitions(${name}_test PRIVATE ATTNDIFF_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  endif()
+endfunction()

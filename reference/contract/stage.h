@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "reference/contract/config.h"
+#include "reference/contract/tensor.h"
+#include "reference/contract/weights.h"
+
+namespace attndiff {
+
+/// What a stage's values are, and so how they can be compared.
+enum class StageKind : std::uint8_t {
+  real,   ///< rounded real numbers
+  code,   ///< values on a quantiser's grid
+  index,  ///< positions, -1 for absent
+  mask,   ///< 0 or 1
+  state,  ///< a layer's state after the call
+};
+
+/// The rounding that produced a stage's values.
+enum class Rounding : std::uint8_t { none, f32, bf16, fp8, fp4_e8m0, fp4_e4m3, mixed };
+
+[[nodiscard]] const char* name_of(StageKind kind) noexcept;
+[[nodiscard]] const char* name_of(Rounding rounding) noexcept;
+
+/// One row of a family's ordered stage table.
+struct StageInfo {
+  int id = 0;  ///< position in the table
+  std::string_view name;
+  StageKind kind = StageKind::real;
+  DType dtype = DType::bf16;
+  Rounding rounding = Rounding::bf16;
+  std::vector<int> inputs;  ///< ids of the stages it is computed from (besides x, weights and state)
+  /// Its shape in a call, or nothing where the layer's kind or the call has no such stage.
+  std::optional<Shape> (*shape)(const ModelConfig&, const LayerRole&, const CallShape&) = nullptr;
+};
+
+/// A model family: the ordered table of its layer's stages and the weights a layer needs.
+struct ModelFamily {
+  std::string_view name;
+  std::span<const StageInfo> stages;
+  std::vector<WeightSpec> (*weights)(const ModelConfig&, const LayerRole&) = nullptr;
+
+  /// The stage of that name, or nullptr.
+  [[nodiscard]] const StageInfo* find(std::string_view stage) const noexcept;
+};
+
+}  // namespace attndiff
