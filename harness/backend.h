@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,9 +22,9 @@ struct LayerInput {
   std::size_t layer = 0;  ///< index in the fixture, not layer_id
   CallShape shape;
   std::int64_t sequence = 0;
-  const Tensor& x;                       ///< bf16 [tokens, dim]
-  const LayerWeights& weights;           ///< valid during the call
-  const SharedInputs* shared = nullptr;  ///< slot values to set first, or null
+  Tensor x;                                     ///< bf16 [tokens, dim]
+  std::shared_ptr<const LayerWeights> weights;  ///< in their stored types
+  std::optional<SharedInputs> shared;           ///< slot values to set first
 };
 
 /// A backend's run of one fixture: layers in order inside a step, steps in order.

@@ -33,7 +33,8 @@ float clamp(float v, float limit) noexcept {
 template <typename Scale, typename Code>
 void round_trip(std::span<float> row, std::int64_t block, Scale scale, float limit, Code code) noexcept {
   for (std::size_t begin = 0; begin < row.size(); begin += static_cast<std::size_t>(block)) {
-    const auto part = row.subspan(begin, static_cast<std::size_t>(block));
+    // A depth that is no multiple of the block leaves a shorter last one, as the weights' scales have it.
+    const auto part = row.subspan(begin, std::min(static_cast<std::size_t>(block), row.size() - begin));
     const float s = scale(part);
     for (float& v : part) {
       v = round_bf16(code(clamp(v / s, limit)) * s);

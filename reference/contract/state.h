@@ -24,6 +24,8 @@ class RowCache {
 
   /// Stores whole rows from row `first`; throws Error(refused) past the capacity.
   void write(std::int64_t first, std::span<const Bf16> rows);
+  /// The rows written so far, [written(), width]; rows behind them are zero.
+  [[nodiscard]] std::span<const Bf16> written_rows() const noexcept { return values_; }
   /// Copies the first `count` rows into `out` (count * width values); rows never written read as zero.
   /// Throws Error(refused) past the capacity.
   void read(std::int64_t count, std::span<Bf16> out) const;
@@ -79,12 +81,13 @@ struct SharedInputs {
 
 /// One layer's results by the names a serving engine would use.
 struct LayerResult {
-  Tensor q;                ///< bf16 [tokens, n_heads, head_dim]
-  Tensor window_rows;      ///< bf16 [attended window rows, head_dim]
-  Tensor compressed_rows;  ///< bf16 [len, head_dim]: the published latents this call attended; undefined at ratio 0
-  Tensor idx;              ///< i32 [tokens, window columns + selection columns]
-  Tensor o;                ///< bf16 [tokens, n_heads, head_dim], before the inverse rotation
-  Tensor out;              ///< bf16 [tokens, dim]
+  Tensor q;                                         ///< bf16 [tokens, n_heads, head_dim]
+  Tensor window_rows;                               ///< bf16 [attended window rows, head_dim]
+  std::shared_ptr<const RowCache> compressed_rows;  ///< the published latents this call attended; null without any
+  std::int64_t compressed_count = 0;                ///< how many of its rows: (start_pos + tokens) / ratio
+  Tensor idx;                                       ///< i32 [tokens, window columns + selection columns]
+  Tensor o;                                         ///< bf16 [tokens, n_heads, head_dim], before the inverse rotation
+  Tensor out;                                       ///< bf16 [tokens, dim]
 };
 
 }  // namespace attndiff

@@ -1,0 +1,59 @@
+#include <H5public.h>
+#include <fmt/core.h>
+
+#include <toml++/toml.h>
+#include <CLI/Version.hpp>
+#include <Eigen/Core>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "harness/backends/registry.h"
+#include "harness/cli/commands.h"
+#include "harness/version.h"
+
+namespace attndiff::cli {
+namespace {
+
+std::string hdf5_version() {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  H5get_libversion(&major, &minor, &release);
+  return fmt::format("{}.{}.{}", major, minor, release);
+}
+
+/// The instruction set the CPU code was built for, as far as it matters to products.
+const char* vector_set() {
+#if defined(__AVX512F__)
+  return "AVX-512";
+#elif defined(__AVX2__)
+  return "AVX2";
+#else
+  return "the compiler's default vectors";
+#endif
+}
+
+void diagnose() {
+  fmt::print("{}\n", version_text());
+  fmt::print("built with {} for {}\n", __VERSION__, vector_set());
+  fmt::print("libraries  Eigen {}.{}.{}, HDF5 {}, fmt {}.{}.{}, CLI11 {}, nlohmann-json {}.{}.{}, toml++ {}.{}.{}\n",
+             EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION, hdf5_version(), FMT_VERSION / 10000,
+             FMT_VERSION / 100 % 100, FMT_VERSION % 100, CLI11_VERSION, NLOHMANN_JSON_VERSION_MAJOR,
+             NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH, TOML_LIB_MAJOR, TOML_LIB_MINOR, TOML_LIB_PATCH);
+  for (const BackendStatus& status : backend_statuses(0)) {
+    fmt::print("backend {:<9} {}  {}\n", status.name, status.usable ? "usable  " : "unusable", status.detail);
+  }
+  fmt::print("without --candidate, `attndiff replay` compares cpu against {} here\n", default_candidate());
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& program, ExitCode& exit_code) {
+  CLI::App* command = program.add_subcommand("doctor", "Versions, GPU, and which backends can run here");
+  command->callback([&exit_code] {
+    diagnose();
+    exit_code = kPassed;
+  });
+}
+
+}  // namespace attndiff::cli

@@ -1,0 +1,41 @@
+#include "harness/run/record.h"
+
+#include <memory>
+
+#include "harness/backends/registry.h"
+#include "harness/cli/commands.h"
+
+namespace attndiff::cli {
+namespace {
+
+struct RecordOptions {
+  std::string fixture;
+  std::string output;
+  std::string backend = "cpu";
+  int threads = 0;
+};
+
+}  // namespace
+
+void add_record(CLI::App& program, ExitCode& exit_code) {
+  CLI::App* command =
+      program.add_subcommand("record", "Run a backend over a fixture and store its results as `expected`");
+  const auto options = std::make_shared<RecordOptions>();
+  command->add_option("fixture", options->fixture, "fixture file")->required();
+  command->add_option("-o,--output", options->output, "the fixture to write")->required();
+  command->add_option("--backend", options->backend, "whose results")->capture_default_str();
+  command->add_option("--threads", options->threads, "CPU threads; 0 takes the machine's")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command->callback([options, &exit_code] {
+    const auto backend = make_backend(options->backend, options->threads);
+    try {
+      record(options->fixture, options->output, *backend);
+    } catch (const Error& e) {
+      throw e.in_file(options->fixture);
+    }
+    exit_code = kPassed;
+  });
+}
+
+}  // namespace attndiff::cli

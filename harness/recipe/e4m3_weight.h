@@ -1,0 +1,11 @@
+#pragma once
+
+#include "reference/contract/weights.h"
+
+namespace attndiff {
+
+/// The released checkpoint's form of a weight: f32 [out, in] to e4m3 codes with one e8m0 scale per 32 x 32 block,
+/// s = pow2ceil(max(|w|, 1e-4) / 448), the activation quantiser's rule on a square. Blocks at the edges are smaller.
+[[nodiscard]] Weight quantise_e4m3(const Tensor& values);
+
+}  // namespace attndiff

@@ -1,0 +1,241 @@
+#include "harness/recipe/recipe.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "harness/recipe/bases.h"
+#include "harness/recipe/contradictions.h"
+#include "harness/recipe/toml_table.h"
+#include "reference/contract/families.h"
+
+namespace attndiff {
+namespace {
+
+constexpr std::int64_t kMostPositions = std::int64_t{1} << 24;
+
+void read_listed_steps(TomlTable& root, std::vector<FixtureStep>& steps) {
+  std::int64_t position = 0;
+  for (TomlTable& entry : root.tables("steps")) {
+    const std::optional<std::int64_t> tokens = entry.integer("tokens", 1, kMostPositions);
+    if (!tokens) {
+      throw entry.wrong("tokens", "missing key", "the number of tokens of this call", "nothing");
+    }
+    const std::int64_t start = entry.integer("start_pos", 0, kMostPositions).value_or(position);
+    entry.finish();
+    steps.push_back({.shape = {.tokens = *tokens, .start_pos = start}});
+    position = start + *tokens;
+  }
+}
+
+/// The compact form: `prefill` tokens in one call, then `decode` calls of one token, or those alone from `start_pos`.
+void read_counted_steps(TomlTable& root, std::vector<FixtureStep>& steps) {
+  std::int64_t position = root.integer("start_pos", 0, kMostPositions).value_or(0);
+  const std::int64_t prefill = root.integer("prefill", 0, kMostPositions).value_or(0);
+  const std::int64_t decode = root.integer("decode", 0, kMostFixtureMembers - 1).value_or(0);
+  if (prefill > 0 && position > 0) {
+    throw root.wrong("prefill", "a prefill starts a sequence, so it contradicts start_pos", "start_pos = 0",
+                     fmt::format("start_pos = {}", position));
+  }
+  if (prefill > 0) {
+    steps.push_back({.shape = {.tokens = prefill, .start_pos = 0}});
+    position = prefill;
+  }
+  for (std::int64_t i = 0; i < decode; ++i) {
+    steps.push_back({.shape = {.tokens = 1, .start_pos = position + i}});
+  }
+}
+
+void read_steps(TomlTable& root, Recipe& recipe) {
+  if (!root.has("steps")) {
+    read_counted_steps(root, recipe.steps);
+    return;
+  }
+  for (const char* key : {"start_pos", "prefill", "decode"}) {
+    if (root.has(key)) {
+      throw root.wrong(key, "contradicts steps", "either steps, or start_pos, prefill and decode", "both");
+    }
+  }
+  read_listed_steps(root, recipe.steps);
+}
+
+WeightFormat read_weight_format(TomlTable& entry) {
+  const std::string format = entry.text("weights").value_or("bf16");
+  if (format != "bf16" && format != "e4m3") {
+    throw entry.wrong("weights", "unknown weight format", "bf16 or e4m3", format);
+  }
+  return format == "e4m3" ? WeightFormat::e4m3 : WeightFormat::bf16;
+}
+
+void read_layers(TomlTable& root, Recipe& recipe) {
+  for (TomlTable& entry : root.tables("layers")) {
+    RecipeLayer layer;
+    for (const auto& [key, member] : {std::pair{"layer_id", &LayerRole::layer_id}, {"ratio", &LayerRole::ratio}}) {
+      const std::optional<std::int64_t> value = entry.integer(key);
+      if (!value) {
+        throw entry.wrong(key, "missing key", "an integer", "nothing");
+      }
+      layer.role.*member = *value;
+    }
+    for (const RoleFlag& flag : role_flags()) {
+      layer.role.*flag.member = entry.flag(flag.name).value_or(false);
+    }
+    layer.weights = read_weight_format(entry);
+    entry.finish();
+    recipe.layers.push_back(layer);
+  }
+}
+
+ModelConfig read_base(TomlTable& table) {
+  const std::optional<std::string> name = table.text("base");
+  if (!name) {
+    return {};
+  }
+  const ModelConfig* base = find_base(*name);
+  if (base == nullptr) {
+    throw table.wrong("base", "unknown configuration", fmt::format("one of {}", fmt::join(base_names(), ", ")), *name);
+  }
+  return *base;
+}
+
+/// max_seq and max_tokens, where not given, are what the steps need.
+void size_for_steps(Recipe& recipe) {
+  for (const FixtureStep& step : recipe.steps) {
+    recipe.config.max_seq = std::max(recipe.config.max_seq, step.shape.start_pos + step.shape.tokens);
+    recipe.config.max_tokens = std::max(recipe.config.max_tokens, step.shape.tokens);
+  }
+}
+
+void read_numbers(TomlTable& table, Recipe& recipe) {
+  const bool may_miss = table.has("base");
+  std::vector<std::string> missing;
+  for (const ConfigInt& entry : config_ints()) {
+    const bool sized = entry.member == &ModelConfig::max_seq || entry.member == &ModelConfig::max_tokens;
+    if (const std::optional<std::int64_t> value = table.integer(entry.name)) {
+      recipe.config.*entry.member = *value;
+    } else if (!may_miss && !sized) {
+      missing.emplace_back(entry.name);
+    }
+  }
+  for (const ConfigReal& entry : config_reals()) {
+    if (const std::optional<double> value = table.real(entry.name)) {
+      recipe.config.*entry.member = *value;
+    } else if (!may_miss) {
+      missing.emplace_back(entry.name);
+    }
+  }
+  if (!missing.empty()) {
+    throw table.wrong(missing.front(), "without a base every number must be given", "a number",
+                      fmt::format("no {}", fmt::join(missing, ", ")));
+  }
+}
+
+IndexKeyRule read_index_keys(TomlTable& table, IndexKeyRule fallback) {
+  const std::string rule = table.text("index_keys").value_or(name_of(fallback));
+  for (const IndexKeyRule known : {IndexKeyRule::slot, IndexKeyRule::own}) {
+    if (rule == name_of(known)) {
+      return known;
+    }
+  }
+  throw table.wrong("index_keys", "unknown rule", "slot or own", rule);
+}
+
+void read_config(TomlTable& root, Recipe& recipe) {
+  std::optional<TomlTable> table = root.table("config");
+  if (!table) {
+    throw root.wrong("config", "missing table", "[config] with a base, or with every number", "nothing");
+  }
+  recipe.config = read_base(*table);
+  size_for_steps(recipe);
+  read_numbers(*table, recipe);
+  const std::string known_family = recipe.config.family;
+  recipe.config.family = table->text("family").value_or(known_family);
+  if (find_family(recipe.config.family) == nullptr) {
+    throw table->wrong("family", "unknown model family", known_family, recipe.config.family);
+  }
+  recipe.config.index_keys = read_index_keys(*table, recipe.config.index_keys);
+  table->finish();
+}
+
+void read_values(TomlTable& root, Recipe& recipe) {
+  std::optional<TomlTable> table = root.table("values");
+  if (!table) {
+    return;
+  }
+  ValueRules& values = recipe.values;
+  values.input_rms = table->real("input_rms").value_or(values.input_rms);
+  values.norm_spread = table->real("norm_spread").value_or(values.norm_spread);
+  values.sink_spread = table->real("sink_spread").value_or(values.sink_spread);
+  values.state_rms = table->real("state_rms").value_or(values.state_rms);
+  values.distinct_tokens = table->integer("distinct_tokens", 1, kMostPositions);
+  if (std::optional<TomlTable> gain = table->table("gain")) {
+    for (const std::string& weight : gain->keys()) {
+      values.gain[weight] = *gain->real(weight);
+    }
+  }
+  table->finish();
+}
+
+void read_owners(TomlTable& root, Recipe& recipe) {
+  std::optional<TomlTable> table = root.table("initial_state");
+  if (!table) {
+    return;
+  }
+  recipe.owners.compress_kv = table->integer("compress_kv_owner");
+  recipe.owners.index_k = table->integer("index_k_owner");
+  table->finish();
+}
+
+void refuse_contradictions(const Recipe& recipe, const std::string& source) {
+  const std::vector<std::string> found = contradictions(recipe);
+  if (!found.empty()) {
+    throw Error(ErrorKind::input, {.file = source,
+                                   .object = "recipe",
+                                   .problem = fmt::format("{} contradiction(s)", found.size()),
+                                   .expected = "a sound recipe",
+                                   .found = fmt::format("{}", fmt::join(found, "; "))});
+  }
+}
+
+}  // namespace
+
+std::vector<LayerRole> Recipe::roles() const {
+  std::vector<LayerRole> roles;
+  for (const RecipeLayer& layer : layers) {
+    roles.push_back(layer.role);
+  }
+  return roles;
+}
+
+Recipe parse_recipe(std::string_view text, const std::string& source) {
+  const toml::table document = parse_toml(text, source);
+  TomlTable root(document, source, "");
+  Recipe recipe;
+  recipe.note = root.text("note").value_or("");
+  recipe.seed =
+      static_cast<std::uint64_t>(root.integer("seed", 0, std::numeric_limits<std::int64_t>::max()).value_or(0));
+  read_steps(root, recipe);
+  read_layers(root, recipe);
+  read_config(root, recipe);
+  read_values(root, recipe);
+  read_owners(root, recipe);
+  root.finish();
+  refuse_contradictions(recipe, source);
+  return recipe;
+}
+
+Recipe read_recipe(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    throw Error(ErrorKind::input,
+                {.file = path, .object = {}, .problem = "cannot be read", .expected = "a TOML recipe", .found = {}});
+  }
+  return parse_recipe(text.str(), path);
+}
+
+}  // namespace attndiff

@@ -1,0 +1,36 @@
+#include "harness/run/repro.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace attndiff {
+
+std::string shell_quoted(const std::string& word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,+=@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
+    return word;
+  }
+  std::string quoted = "'";
+  for (const char c : word) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+std::string repro_command(const ReproParts& p) {
+  std::string command = fmt::format("attndiff replay --reference {} --candidate {} --mode {} --layers {} --steps {}",
+                                    shell_quoted(p.reference), shell_quoted(p.candidate), p.mode, p.layer_id, p.step);
+  command += fmt::format(" --stages {}", p.stage);
+  if (!p.tolerance_file.empty()) {
+    command += fmt::format(" --tolerances {}", shell_quoted(p.tolerance_file));
+  }
+  return command + " " + shell_quoted(p.fixture);
+}
+
+}  // namespace attndiff

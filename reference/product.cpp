@@ -1,0 +1,84 @@
+#include "reference/product.h"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <vector>
+
+#include "reference/contract/bfloat16.h"
+#include "reference/contract/error.h"
+#include "reference/formats.h"
+
+namespace attndiff::reference {
+namespace {
+
+using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using ConstMatrix = Eigen::Map<const RowMajor, Eigen::Unaligned, Eigen::OuterStride<>>;
+using Matrix = Eigen::Map<RowMajor, Eigen::Unaligned, Eigen::OuterStride<>>;
+using ConstVector = Eigen::Map<const Eigen::VectorXf>;
+using Vector = Eigen::Map<Eigen::VectorXf>;
+
+std::int64_t depth_of(const Weight& weight) {
+  const Shape& shape = weight.values.shape();
+  return shape[shape.rank() - 1];
+}
+
+void dequantised_row(const Weight& weight, std::int64_t row, std::span<float> out) {
+  const std::int64_t depth = static_cast<std::int64_t>(out.size());
+  const auto* codes = reinterpret_cast<const std::uint8_t*>(weight.values.raw()) + row * depth;
+  const std::int64_t blocks = weight.scales.shape()[1];
+  const auto scales = weight.scales.as<std::uint8_t>().subspan(static_cast<std::size_t>(row / kE4m3Block * blocks));
+  for (std::int64_t k = 0; k < depth; ++k) {
+    out[static_cast<std::size_t>(k)] =
+        e4m3_decode(codes[k]) * e8m0_decode(scales[static_cast<std::size_t>(k / kE4m3Block)]);
+  }
+}
+
+}  // namespace
+
+void weight_rows(const Weight& weight, std::int64_t begin, std::int64_t count, std::span<float> out) {
+  const std::int64_t depth = depth_of(weight);
+  const auto first = static_cast<std::size_t>(begin * depth);
+  const auto size = static_cast<std::size_t>(count * depth);
+  switch (weight.values.dtype()) {
+    case DType::f32: {
+      const auto from = weight.values.as<float>().subspan(first, size);
+      std::copy(from.begin(), from.end(), out.begin());
+      return;
+    }
+    case DType::bf16: {
+      const auto from = weight.values.as<Bf16>().subspan(first, size);
+      std::transform(from.begin(), from.end(), out.begin(), [](Bf16 v) { return to_float(v); });
+      return;
+    }
+    case DType::e4m3:
+      for (std::int64_t row = 0; row < count; ++row) {
+        dequantised_row(weight, begin + row,
+                        out.subspan(static_cast<std::size_t>(row * depth), static_cast<std::size_t>(depth)));
+      }
+      return;
+    case DType::i32:
+    case DType::u8:
+      break;
+  }
+  throw Error(ErrorKind::internal, std::string("a weight cannot be ") + name_of(weight.values.dtype()));
+}
+
+void product(ThreadPool& pool, const ProductArgs& a) {
+  const std::int64_t panels = (a.rows + kPanelRows - 1) / kPanelRows;
+  pool.parallel_for(panels, [&](std::int64_t p) {
+    const std::int64_t first = p * kPanelRows;
+    const std::int64_t count = std::min(kPanelRows, a.rows - first);
+    thread_local std::vector<float> panel;
+    panel.resize(static_cast<std::size_t>(count * a.depth));
+    weight_rows(a.weight, a.row_begin + first, count, panel);
+    const ConstMatrix w(panel.data(), count, a.depth, Eigen::OuterStride<>(a.depth));
+    if (a.tokens == 1) {
+      Vector(a.y.data() + first, count).noalias() = w * ConstVector(a.x.data(), a.depth);
+      return;
+    }
+    const ConstMatrix x(a.x.data(), a.tokens, a.depth, Eigen::OuterStride<>(a.x_stride));
+    Matrix(a.y.data() + first, a.tokens, count, Eigen::OuterStride<>(a.y_stride)).noalias() = x * w.transpose();
+  });
+}
+
+}  // namespace attndiff::reference

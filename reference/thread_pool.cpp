@@ -1,0 +1,87 @@
+#include "reference/thread_pool.h"
+
+#include <algorithm>
+
+namespace attndiff::reference {
+
+ThreadPool::ThreadPool(int threads) {
+  if (threads <= 0) {
+    threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  }
+  for (int i = 1; i < threads; ++i) {
+    workers_.emplace_back([this] { work(); });
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  start_.notify_all();
+  for (std::thread& worker : workers_) {
+    worker.join();
+  }
+}
+
+void ThreadPool::parallel_for(std::int64_t count, const std::function<void(std::int64_t)>& body) {
+  {
+    const std::lock_guard lock(mutex_);
+    body_ = &body;
+    count_ = count;
+    next_ = 0;
+    failure_ = nullptr;
+    busy_ = static_cast<int>(workers_.size());
+    ++round_;
+  }
+  start_.notify_all();
+  run_iterations();
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [this] { return busy_ == 0; });
+  if (failure_) {
+    std::rethrow_exception(failure_);
+  }
+}
+
+void ThreadPool::work() {
+  std::uint64_t seen = 0;
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      start_.wait(lock, [&] { return stop_ || round_ != seen; });
+      if (stop_) {
+        return;
+      }
+      seen = round_;
+    }
+    run_iterations();
+    const std::lock_guard lock(mutex_);
+    if (--busy_ == 0) {
+      done_.notify_one();
+    }
+  }
+}
+
+void ThreadPool::run_iterations() {
+  for (;;) {
+    std::int64_t i = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (next_ >= count_) {
+        return;
+      }
+      i = next_++;
+    }
+    try {
+      (*body_)(i);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!failure_) {
+        failure_ = std::current_exception();
+      }
+      next_ = count_;
+    }
+  }
+}
+
+}  // namespace attndiff::reference

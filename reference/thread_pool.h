@@ -1,0 +1,46 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace attndiff::reference {
+
+/// A fixed set of threads for loops whose iterations do not depend on one another. Work is cut by the caller, never
+/// by the number of threads, so results are the same for every thread count.
+class ThreadPool {
+ public:
+  /// `threads` >= 1 counts the calling thread; 0 takes the machine's hardware threads.
+  explicit ThreadPool(int threads = 0);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  [[nodiscard]] int threads() const noexcept { return static_cast<int>(workers_.size()) + 1; }
+
+  /// Calls body(0) ... body(count - 1), each once, in any order, and returns when all are done. The first exception
+  /// a body throws is thrown here after the others have stopped. Not reentrant.
+  void parallel_for(std::int64_t count, const std::function<void(std::int64_t)>& body);
+
+ private:
+  void work();
+  void run_iterations();
+
+  std::mutex mutex_;
+  std::condition_variable start_;
+  std::condition_variable done_;
+  const std::function<void(std::int64_t)>* body_ = nullptr;
+  std::int64_t count_ = 0;
+  std::int64_t next_ = 0;
+  int busy_ = 0;
+  std::uint64_t round_ = 0;
+  bool stop_ = false;
+  std::exception_ptr failure_;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace attndiff::reference

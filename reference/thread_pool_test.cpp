@@ -1,0 +1,86 @@
+#include "reference/thread_pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <vector>
+
+namespace attndiff::reference {
+namespace {
+
+using testing::Each;
+
+TEST(ThreadPool, CountsTheCallingThread) {
+  EXPECT_EQ(ThreadPool(1).threads(), 1);
+  EXPECT_EQ(ThreadPool(3).threads(), 3);
+  EXPECT_GE(ThreadPool(0).threads(), 1);
+}
+
+class ThreadPoolOf : public testing::TestWithParam<int> {};
+
+TEST_P(ThreadPoolOf, RunsEveryIndexOnce) {
+  ThreadPool pool(GetParam());
+  for (const std::int64_t count : {1, 2, 3, 7, 1000}) {
+    std::vector<std::atomic<int>> runs(static_cast<std::size_t>(count));
+    pool.parallel_for(count, [&](std::int64_t i) { ++runs.at(static_cast<std::size_t>(i)); });
+    for (const auto& run : runs) {
+      ASSERT_EQ(run.load(), 1) << count;
+    }
+  }
+}
+
+TEST_P(ThreadPoolOf, IsDoneWhenItReturns) {
+  ThreadPool pool(GetParam());
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<int> values(5, 0);  // not atomic: written by one thread each, read after the loop
+    pool.parallel_for(5, [&](std::int64_t i) { values[static_cast<std::size_t>(i)] = round; });
+    ASSERT_THAT(values, Each(round));
+  }
+}
+
+TEST_P(ThreadPoolOf, RunsNothingForACountOfZero) {
+  ThreadPool pool(GetParam());
+  std::atomic<int> runs{0};
+  pool.parallel_for(0, [&](std::int64_t) { ++runs; });
+  EXPECT_EQ(runs.load(), 0);
+}
+
+TEST_P(ThreadPoolOf, ThrowsABodysExceptionAndCanBeUsedAgain) {
+  ThreadPool pool(GetParam());
+  const auto failing = [&](std::int64_t i) {
+    if (i == 3) {
+      throw std::runtime_error("index 3");
+    }
+  };
+  for (int round = 0; round < 50; ++round) {
+    try {
+      pool.parallel_for(100, failing);
+      ADD_FAILURE() << "the exception was lost";
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "index 3");
+    }
+    std::atomic<int> runs{0};
+    pool.parallel_for(100, [&](std::int64_t) { ++runs; });
+    EXPECT_EQ(runs.load(), 100);
+  }
+}
+
+TEST_P(ThreadPoolOf, StopsHandingOutIndicesAfterAnException) {
+  ThreadPool pool(GetParam());
+  std::atomic<int> runs{0};
+  EXPECT_THROW(pool.parallel_for(1'000'000,
+                                 [&](std::int64_t) {
+                                   ++runs;
+                                   throw std::logic_error("always");
+                                 }),
+               std::logic_error);
+  EXPECT_LE(runs.load(), GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolOf, testing::Values(1, 2, 3, 8),
+                         [](const auto& threads) { return "threads" + std::to_string(threads.param); });
+
+}  // namespace
+}  // namespace attndiff::reference

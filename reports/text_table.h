@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace attndiff {
+
+/// Plain text in columns, each as wide as its widest cell. The last column is never padded.
+class TextTable {
+ public:
+  struct Column {
+    std::string title;
+    bool right = false;  ///< numbers are set flush right
+  };
+
+  explicit TextTable(std::vector<Column> columns);
+
+  /// One cell per column; throws Error(internal) otherwise.
+  void add(std::vector<std::string> cells);
+  /// A line of free text below the last row, indented.
+  void note(std::string text);
+
+  [[nodiscard]] bool empty() const noexcept { return rows_.empty(); }
+  /// Title line and rows, each ending in a newline; nothing for an empty table.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  struct Row {
+    std::vector<std::string> cells;
+    std::vector<std::string> notes;
+  };
+
+  [[nodiscard]] std::string line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) const;
+
+  std::vector<Column> columns_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace attndiff
