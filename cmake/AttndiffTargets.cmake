@@ -14,7 +14,9 @@ target_compile_options(
             # g++ 12 reports overlapping copies inside std::string operator+ that cannot happen (GCC bug 105651).
             $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
             # A product must not be contracted into a sum across a rounding; -ffast-math is never used.
-            -ffp-contract=off>)
+            -ffp-contract=off
+            # Messages name sources by their path in the repository, and builds elsewhere give the same bytes.
+            -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 if(ATTNDIFF_ARCH AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
   target_compile_options(attndiff_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=${ATTNDIFF_ARCH}>)
 endif()

@@ -35,6 +35,9 @@ class Sequence {
   Sequence& operator=(const Sequence&) = delete;
   virtual ~Sequence() = default;
 
+  /// The slots after the last layer that ran, for a backend that keeps them on the host; null otherwise.
+  [[nodiscard]] virtual const Slots* slots() const { return nullptr; }
+
   /// Runs one layer and offers its stages to the observer. Throws Error(refused) for a call the specification refuses.
   virtual void forward(const LayerInput& input, Observer& observer) = 0;
 };

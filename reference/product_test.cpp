@@ -140,7 +140,7 @@ TEST_P(ProductOf, WeightRowsAreExact) {
   std::vector<float> rows(static_cast<std::size_t>(3 * 70));
   weight_rows(p.weight, 63, 3, rows);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    ASSERT_EQ(static_cast<double>(rows[i]), p.dense[63 * 70 + i]) << i;
+    ASSERT_EQ(static_cast<double>(rows[i]), p.dense[std::size_t{63} * 70 + i]) << i;
   }
 }
 

@@ -65,7 +65,7 @@ std::vector<float> searched_round_trip(Format format, const std::vector<float>& 
   const double scale = format == Format::fp4_e4m3 ? nearest(e4m3_magnitudes(), quotient) : power_at_least(quotient);
   std::vector<float> result;
   for (const float v : block) {
-    const double x = static_cast<double>(v / static_cast<float>(scale));
+    const auto x = static_cast<double>(v / static_cast<float>(scale));
     const double code = nearest(fp8 ? e4m3_magnitudes() : e2m1_magnitudes(), x);
     result.push_back(static_cast<float>(code * scale));
   }

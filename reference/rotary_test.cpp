@@ -108,7 +108,7 @@ TEST(RotaryAngle, IsTheFloat32Product) {
   EXPECT_EQ(rotary_angle(0.5F, 0), 0.0F);
 }
 
-RotaryPhase phase_of(std::vector<double> angles) {
+RotaryPhase phase_of(const std::vector<double>& angles) {
   RotaryPhase phase;
   for (const double angle : angles) {
     phase.cos.push_back(static_cast<float>(std::cos(angle)));

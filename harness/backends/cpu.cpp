@@ -27,6 +27,8 @@ class CpuSequence final : public Sequence {
                   fixture.index_k_owner());
   }
 
+  [[nodiscard]] const Slots* slots() const override { return &stack_.slots(); }
+
   void forward(const LayerInput& input, Observer& observer) override {
     stack_.forward(input.layer, *input.weights, input.shape, input.sequence, input.x,
                    input.shared ? &*input.shared : nullptr, observer);

@@ -17,7 +17,7 @@ namespace {
 struct ReplayArguments {
   std::string reference = "cpu";
   std::vector<std::string> candidates;
-  std::string mode = "free";
+  std::string mode = "both";
   std::string layers;
   std::string steps;
   std::string stages;
@@ -50,6 +50,8 @@ ReplayOptions options_from(const ReplayArguments& a) {
   }
   options.stages = split(a.stages);
   options.tolerance_file = a.tolerances;
+  options.threads = a.threads;
+  options.mode = a.mode == "free" ? ReplayMode::free : a.mode == "lockstep" ? ReplayMode::lockstep : ReplayMode::both;
   return options;
 }
 
@@ -98,11 +100,13 @@ ExitCode run_replay(ReplayArguments a) {
                    .candidates = a.candidates,
                    .mode = a.mode,
                    .fixtures = {},
+                   .unanswered = {},
                    .problems = {}};
   const ReplayBackends backends = make_backends(a, report);
   for (const std::string& path : collect_fixtures(a.paths, shard)) {
     report.fixtures.push_back(replay_fixture(path, backends, options));
   }
+  report.unanswered = unanswered(report, options);
   if (!a.json.empty()) {
     try {
       write_json(report, a.json);
@@ -121,10 +125,14 @@ void add_replay(CLI::App& program, ExitCode& exit_code) {
       "replay", "Run fixtures through a reference and its candidates and compare every stage both sides have");
   const auto a = std::make_shared<ReplayArguments>();
   command->add_option("--reference", a->reference, "backend to compare with")->capture_default_str();
-  command->add_option("--candidate", a->candidates,
-                      "backend to judge; repeatable (default: cuda where a GPU is usable, else recorded)");
-  command->add_option("--mode", a->mode, "free: each side continues from its own results")
-      ->check(CLI::IsMember({"free"}))
+  command
+      ->add_option("--candidate", a->candidates,
+                   "backend to judge; repeatable (default: cuda where a GPU is usable, else recorded)")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--mode", a->mode,
+                   "free: the candidate continues from its own results; lockstep: from the reference's; both: two runs")
+      ->check(CLI::IsMember({"free", "lockstep", "both"}))
       ->capture_default_str();
   command->add_option("--layers", a->layers, "layer_ids to judge, such as 0,2-5");
   command->add_option("--steps", a->steps, "steps to judge, by index, such as 0,2-5");

@@ -57,6 +57,37 @@ std::vector<std::int64_t> index_of(const Shape& shape, std::int64_t flat, std::s
 
 std::string text_of(const std::vector<std::int64_t>& index) { return fmt::format("[{}]", fmt::join(index, ", ")); }
 
+template <typename T>
+ComparedElement element(const Shape& shape, std::span<const T> reference, std::span<const T> candidate,
+                        std::int64_t flat) {
+  const T r = reference[static_cast<std::size_t>(flat)];
+  const T c = candidate[static_cast<std::size_t>(flat)];
+  return {.flat = flat,
+          .index = index_of(shape, flat, shape.rank()),
+          .reference = value_of(r),
+          .candidate = value_of(c),
+          .reference_bits = bits_of(r),
+          .candidate_bits = bits_of(c)};
+}
+
+/// Calls `use` with a value of the element type.
+template <typename Use>
+auto with_type(DType dtype, Use use) {
+  switch (dtype) {
+    case DType::bf16:
+      return use(Bf16{});
+    case DType::f32:
+      return use(float{});
+    case DType::i32:
+      return use(std::int32_t{});
+    case DType::u8:
+      return use(std::uint8_t{});
+    case DType::e4m3:
+      break;
+  }
+  throw Error(ErrorKind::internal, fmt::format("{} elements cannot be compared", name_of(dtype)));
+}
+
 /// What one pass over a row tells without looking at single differences.
 struct RowScan {
   double square_sum = 0;  ///< of the reference's finite elements
@@ -68,7 +99,8 @@ struct RowScan {
 template <typename T>
 class Judge {
  public:
-  Judge(const StageInfo& stage, const Tensor& reference, const Tensor& candidate, const StageTolerance& tolerance)
+  Judge(const StageInfo& stage, const Tensor& reference, const Tensor& candidate, const StageTolerance& tolerance,
+        std::span<const double> upstream)
       : stage_(stage),
         tolerance_(tolerance),
         shape_(reference.shape()),
@@ -77,7 +109,9 @@ class Judge {
         width_(shape_.rank() == 0 ? 1 : static_cast<std::size_t>(shape_[shape_.rank() - 1])) {
     result_.counted = true;
     result_.count = reference.count();
-    result_.allowed_differences = has_count_limit() ? tolerance_.allowed_differences(result_.count) : result_.count;
+    result_.allowed_differences = has_count_limit()
+                                      ? tolerance_.allowed_differences(result_.count) + explained_differences(upstream)
+                                      : result_.count;
     if (tolerance_.kind != ToleranceKind::exact) {
       result_.bound_ratio = 0;
     }
@@ -98,6 +132,16 @@ class Judge {
  private:
   [[nodiscard]] bool has_count_limit() const noexcept {
     return tolerance_.kind == ToleranceKind::bf16 || tolerance_.kind == ToleranceKind::quantised;
+  }
+
+  /// Differing elements that the differences of the stage's inputs explain.
+  [[nodiscard]] std::int64_t explained_differences(std::span<const double> upstream) const noexcept {
+    double explained = 0;
+    for (const double difference : upstream) {
+      explained += static_cast<double>(result_.count) / static_cast<double>(upstream.size()) *
+                   std::min(1.0, kFlipsPerDifference * difference);
+    }
+    return static_cast<std::int64_t>(explained);
   }
 
   RowScan scan_row(std::size_t begin) {
@@ -198,15 +242,7 @@ class Judge {
   }
 
   void record_worst() {
-    const T r = reference_[worst_flat_];
-    const T c = candidate_[worst_flat_];
-    const auto flat = static_cast<std::int64_t>(worst_flat_);
-    result_.worst = ComparedElement{.flat = flat,
-                                    .index = index_of(shape_, flat, shape_.rank()),
-                                    .reference = value_of(r),
-                                    .candidate = value_of(c),
-                                    .reference_bits = bits_of(r),
-                                    .candidate_bits = bits_of(c)};
+    result_.worst = element<T>(shape_, reference_, candidate_, static_cast<std::int64_t>(worst_flat_));
   }
 
   void decide() {
@@ -289,7 +325,7 @@ std::string described(const Tensor& t) { return fmt::format("{} {}", name_of(t.d
 }  // namespace
 
 Comparison compare(const StageInfo& stage, const Tensor* reference, const Tensor* candidate,
-                   const StageTolerance& tolerance) {
+                   const StageTolerance& tolerance, std::span<const double> upstream) {
   if (!present(reference) && !present(candidate)) {
     return without_elements(Verdict::pass, "neither side has it");
   }
@@ -313,19 +349,16 @@ Comparison compare(const StageInfo& stage, const Tensor* reference, const Tensor
   if (reference->count() == 0) {
     return without_elements(Verdict::pass, "no elements on either side");
   }
-  switch (stage.dtype) {
-    case DType::bf16:
-      return Judge<Bf16>(stage, *reference, *candidate, tolerance).run();
-    case DType::f32:
-      return Judge<float>(stage, *reference, *candidate, tolerance).run();
-    case DType::i32:
-      return Judge<std::int32_t>(stage, *reference, *candidate, tolerance).run();
-    case DType::u8:
-      return Judge<std::uint8_t>(stage, *reference, *candidate, tolerance).run();
-    case DType::e4m3:
-      break;
-  }
-  throw Error(ErrorKind::internal, fmt::format("stage {} has no comparable element type", stage.name));
+  return with_type(stage.dtype, [&](auto type) {
+    return Judge<decltype(type)>(stage, *reference, *candidate, tolerance, upstream).run();
+  });
+}
+
+ComparedElement compared_element(const Tensor& reference, const Tensor& candidate, std::int64_t flat) {
+  return with_type(reference.dtype(), [&](auto type) {
+    using T = decltype(type);
+    return element<T>(reference.shape(), reference.as<T>(), candidate.as<T>(), flat);
+  });
 }
 
 }  // namespace attndiff

@@ -122,6 +122,8 @@ Totals totals_of(const RunReport& report) noexcept {
       totals.elements += c.result.count;
     }
   }
+  totals.by_exit_reason[static_cast<std::size_t>(ExitReason::nothing_verified)] +=
+      static_cast<std::int64_t>(report.unanswered.size());
   for (const RunProblem& problem : report.problems) {
     ++totals.by_exit_reason[static_cast<std::size_t>(reason_of(problem.kind))];
   }

@@ -51,6 +51,7 @@ struct RunReport {
   std::vector<std::string> candidates;
   std::string mode;
   std::vector<FixtureReport> fixtures;
+  std::vector<std::string> unanswered;  ///< what was asked for by name and never compared: "stage lse", "layer 99"
   std::vector<RunProblem> problems;
 };
 

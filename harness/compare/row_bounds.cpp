@@ -41,6 +41,9 @@ std::int64_t quantised_bounds(Rounding grid, const StageTolerance& t, const RowP
     const BlockScale theirs = block_scale(grid, candidate);
     const double scale = judged_scale(ours, theirs);
     for (std::size_t i = 0; i < n; ++i) {
+      if (reference[i] == candidate[i]) {
+        continue;
+      }
       const double larger = std::max(std::fabs(reference[i]), std::fabs(candidate[i]));
       allowed[begin + i] =
           t.steps * (std::isfinite(larger) ? grid_step(grid, scale, larger) : 0) + t.rms_fraction * row.reference_rms;
@@ -61,8 +64,8 @@ std::int64_t row_bounds(const StageInfo& stage, const StageTolerance& tolerance,
   const StageTolerance& t = tolerance;
   const double of_row = t.rms_fraction * row.reference_rms;
   const auto each = [&](auto bound) {
-    std::transform(row.reference.begin(), row.reference.end(), allowed.begin(),
-                   [&](double r) { return std::isfinite(r) ? bound(r) : 0.0; });
+    std::transform(row.reference.begin(), row.reference.end(), row.candidate.begin(), allowed.begin(),
+                   [&](double r, double c) { return std::isfinite(r) && r != c ? bound(r) : 0.0; });
   };
   switch (t.kind) {
     case ToleranceKind::exact:

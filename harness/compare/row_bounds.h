@@ -15,8 +15,8 @@ struct RowPair {
   double reference_rms = 0;  ///< over the finite elements
 };
 
-/// Writes the |d| that the tolerance allows each element of a row, and returns how many of the row's differences are
-/// not independent: in a quantiser block whose scale differs between the sides, all but one.
+/// Writes the |d| that the tolerance allows each differing element of a row (0 for equal ones), and returns how many of
+/// the row's differences are not independent: in a quantiser block whose scale differs between the sides, all but one.
 std::int64_t row_bounds(const StageInfo& stage, const StageTolerance& tolerance, const RowPair& row,
                         std::span<double> allowed);
 

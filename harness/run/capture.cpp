@@ -1,22 +1,55 @@
 #include "harness/run/capture.h"
 
 #include "harness/backends/transfer.h"
+#include "reference/contract/error.h"
 
 namespace attndiff {
+namespace {
 
-Interest Capture::interest(const LayerCall&, const StageInfo& stage) {
-  return wanted_(stage) ? Interest::read : Interest::nothing;
+const Tensor* found(const std::map<int, Tensor>& tensors, int stage) {
+  const auto it = tensors.find(stage);
+  return it == tensors.end() ? nullptr : &it->second;
 }
 
-void Capture::on_stage(const LayerCall&, StageView& view, Stream stream) {
-  Tensor& value = values_[view.stage.id];
+void keep(const StageView& view, Stream stream, StageValues& into) {
+  Tensor& value = into.value(view.stage.id);
   value = Tensor(view.value.dtype, view.value.shape);
   enqueue_download(view.value, value, stream);
+  if (view.unrounded.data != nullptr) {
+    Tensor& unrounded = into.unrounded(view.stage.id);
+    unrounded = Tensor(view.unrounded.dtype, view.unrounded.shape);
+    enqueue_download(view.unrounded, unrounded, stream);
+  }
 }
 
-const Tensor* Capture::find(int stage) const {
-  const auto it = values_.find(stage);
-  return it == values_.end() ? nullptr : &it->second;
+}  // namespace
+
+const Tensor* StageValues::find(int stage) const { return found(values_, stage); }
+const Tensor* StageValues::find_unrounded(int stage) const { return found(unrounded_, stage); }
+
+Interest Capture::interest(const LayerCall&, const StageInfo& stage) { return wanted_(stage); }
+
+void Capture::on_stage(const LayerCall&, StageView& view, Stream stream) { keep(view, stream, stages_); }
+
+Interest Substitution::interest(const LayerCall&, const StageInfo& stage) {
+  const Interest replaced = given_(stage) != nullptr ? Interest::replace : Interest::nothing;
+  return kept_(stage) | replaced;
+}
+
+void Substitution::on_stage(const LayerCall&, StageView& view, Stream stream) {
+  if (wants(kept_(view.stage), Interest::read)) {
+    keep(view, stream, stages_);
+  }
+  if (const Tensor* value = given_(view.stage)) {
+    if (!(value->shape() == view.value.shape) || value->dtype() != view.value.dtype) {
+      throw Error(ErrorKind::refused, {.file = {},
+                                       .object = "stage " + std::string(view.stage.name),
+                                       .problem = "cannot be replaced by a tensor of another form",
+                                       .expected = std::string(name_of(view.value.dtype)) + view.value.shape.text(),
+                                       .found = std::string(name_of(value->dtype())) + value->shape().text()});
+    }
+    enqueue_upload(*value, view.value, stream);
+  }
 }
 
 }  // namespace attndiff

@@ -23,7 +23,7 @@ void record(const std::string& from, const std::string& to, Backend& backend) {
   const auto sequence = backend.start(fixture);
   for (std::size_t step = 0; step < fixture.steps().size(); ++step) {
     for (std::size_t layer = 0; layer < fixture.layers().size(); ++layer) {
-      Capture capture([](const StageInfo&) { return true; });
+      Capture capture([](const StageInfo&) { return Interest::read; });
       sequence->forward(loader.load(step, layer), capture);
       for (const StageInfo& stage : family.stages) {
         if (const Tensor* value = capture.find(stage.id)) {

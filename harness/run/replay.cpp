@@ -7,9 +7,8 @@
 #include <set>
 #include <utility>
 
-#include "harness/compare/compare.h"
 #include "harness/fixture/reader.h"
-#include "harness/run/capture.h"
+#include "harness/run/candidate_run.h"
 #include "harness/run/layer_loader.h"
 #include "harness/run/repro.h"
 #include "reference/contract/error.h"
@@ -17,16 +16,6 @@
 
 namespace attndiff {
 namespace {
-
-constexpr const char* kMode = "free";
-
-std::set<int> stages_of(const Plan& plan) {
-  std::set<int> ids;
-  for (const Segment& segment : plan.segments) {
-    ids.insert(segment.publishes.begin(), segment.publishes.end());
-  }
-  return ids;
-}
 
 std::set<int> stages_asked_for(const ModelFamily& family, const std::vector<std::string>& names) {
   std::set<int> ids;
@@ -48,12 +37,6 @@ std::set<int> stages_asked_for(const ModelFamily& family, const std::vector<std:
   return ids;
 }
 
-/// One candidate's run of a fixture.
-struct Runner {
-  const Backend* backend = nullptr;
-  std::unique_ptr<Sequence> sequence;  ///< null once it has crashed
-};
-
 class FixtureReplay {
  public:
   FixtureReplay(const FixtureReader& fixture, const ReplayBackends& backends, const ReplayOptions& options,
@@ -65,11 +48,13 @@ class FixtureReplay {
         asked_(stages_asked_for(family_, options.stages)),
         tolerances_(options.tolerance_file.empty() ? Tolerances::defaults(family_)
                                                    : Tolerances::from_file(options.tolerance_file, family_)),
+        pool_(options.threads),
+        context_{.fixture = fixture, .family = family_, .tolerances = tolerances_, .pool = pool_},
         loader_(fixture),
-        reference_{.backend = backends.reference.get(), .sequence = backends.reference->start(fixture)},
+        reference_(backends.reference->start(fixture)),
         report_(report) {
     for (const auto& candidate : backends.candidates) {
-      candidates_.push_back({.backend = candidate.get(), .sequence = candidate->start(fixture)});
+      start(*candidate);
     }
   }
 
@@ -82,6 +67,37 @@ class FixtureReplay {
   }
 
  private:
+  /// One candidate in one mode; `run` is null once it has crashed.
+  struct Runner {
+    Backend* backend = nullptr;
+    std::unique_ptr<CandidateRun> run;
+  };
+
+  void start(Backend& candidate) {
+    const bool driven = !accepted_stages(candidate.plan(fixture_, 0, 0)).empty();
+    if (options_.mode == ReplayMode::lockstep && !driven) {
+      throw Error(ErrorKind::usage, {.file = {},
+                                     .object = "--mode lockstep",
+                                     .problem = "candidate " + candidate.name() + " takes no value from outside",
+                                     .expected = "--mode free",
+                                     .found = {}});
+    }
+    if (options_.mode != ReplayMode::lockstep) {
+      runners_.push_back({.backend = &candidate, .run = make_free_run(context_, candidate, *backends_.reference)});
+    }
+    if (options_.mode != ReplayMode::free && driven) {
+      if (reference_->slots() == nullptr) {
+        throw Error(ErrorKind::usage, {.file = {},
+                                       .object = "--mode lockstep",
+                                       .problem = "reference " + backends_.reference->name() + " gives no bounds",
+                                       .expected = "--reference cpu",
+                                       .found = {}});
+      }
+      runners_.push_back({.backend = &candidate, .run = make_lockstep_run(context_, candidate)});
+      unrounded_ = true;
+    }
+  }
+
   [[nodiscard]] bool judged(std::size_t step, std::size_t layer) const {
     return options_.steps.contains(static_cast<std::int64_t>(step)) &&
            options_.layers.contains(fixture_.layers()[layer].layer_id);
@@ -89,9 +105,12 @@ class FixtureReplay {
 
   /// Stages to be compared with a candidate in that call: those asked for that both sides publish.
   [[nodiscard]] std::set<int> compared_stages(const Backend& candidate, std::size_t step, std::size_t layer) const {
-    const std::set<int> ours = stages_of(reference_.backend->plan(fixture_, step, layer));
     std::set<int> both;
-    for (const int id : stages_of(candidate.plan(fixture_, step, layer))) {
+    if (!judged(step, layer)) {
+      return both;
+    }
+    const std::set<int> ours = published_stages(backends_.reference->plan(fixture_, step, layer));
+    for (const int id : published_stages(candidate.plan(fixture_, step, layer))) {
       if (ours.count(id) != 0 && (asked_.empty() || asked_.count(id) != 0)) {
         both.insert(id);
       }
@@ -101,65 +120,50 @@ class FixtureReplay {
 
   void run_layer(std::size_t step, std::size_t layer) {
     const LayerInput input = loader_.load(step, layer);
-    const bool is_judged = judged(step, layer);
-    std::vector<std::set<int>> wanted(candidates_.size());
-    std::set<int> any;
-    for (std::size_t c = 0; c < candidates_.size() && is_judged; ++c) {
-      wanted[c] = compared_stages(*candidates_[c].backend, step, layer);
-      any.insert(wanted[c].begin(), wanted[c].end());
-    }
-    Capture expected([&](const StageInfo& stage) { return any.count(stage.id) != 0; });
-    reference_.sequence->forward(input, expected);
-    for (std::size_t c = 0; c < candidates_.size(); ++c) {
-      run_candidate(candidates_[c], input, wanted[c], expected);
+    Capture own([&](const StageInfo&) { return unrounded_ ? Interest::read | Interest::unrounded : Interest::read; });
+    reference_->forward(input, own);
+    const ReferenceCall call{.input = input, .stages = own.stages(), .slots = reference_->slots()};
+    for (Runner& runner : runners_) {
+      if (runner.run) {
+        run_candidate(runner, call, compared_stages(*runner.backend, step, layer));
+      }
     }
   }
 
-  void run_candidate(Runner& candidate, const LayerInput& input, const std::set<int>& wanted, const Capture& expected) {
-    if (!candidate.sequence) {
-      return;
-    }
-    Capture found([&](const StageInfo& stage) { return wanted.count(stage.id) != 0; });
+  void run_candidate(Runner& runner, const ReferenceCall& call, const std::set<int>& wanted) {
     try {
-      candidate.sequence->forward(input, found);
+      for (StageJudgement& judgement : runner.run->run(call, wanted)) {
+        ComparisonRecord record = describe(runner, call.input, std::string(judgement.stage->name));
+        record.tolerance = std::move(judgement.tolerance);
+        record.result = std::move(judgement.result);
+        report_.comparisons.push_back(std::move(record));
+      }
     } catch (const Error& e) {
       if (e.kind() == ErrorKind::input || e.kind() == ErrorKind::unavailable) {
         throw;
       }
-      candidate.sequence.reset();
-      add_crash(*candidate.backend, input, e.what());
-      return;
-    }
-    for (const int id : wanted) {
-      const StageInfo& stage = family_.stages[static_cast<std::size_t>(id)];
-      const StageTolerance& tolerance = tolerances_.at(stage);
-      ComparisonRecord record = describe(*candidate.backend, input, std::string(stage.name));
-      record.tolerance = tolerance.text();
-      record.result = compare(stage, expected.find(id), found.find(id), tolerance);
+      ComparisonRecord record = describe(runner, call.input, std::string(family_.stages.back().name));
+      record.result.verdict = Verdict::crashed;
+      record.result.reason = e.what();
       report_.comparisons.push_back(std::move(record));
+      runner.run.reset();
     }
   }
 
-  void add_crash(const Backend& candidate, const LayerInput& input, const std::string& why) {
-    ComparisonRecord record = describe(candidate, input, std::string(family_.stages.back().name));
-    record.result.verdict = Verdict::crashed;
-    record.result.reason = why;
-    report_.comparisons.push_back(std::move(record));
-  }
-
-  [[nodiscard]] ComparisonRecord describe(const Backend& candidate, const LayerInput& input, std::string stage) const {
+  [[nodiscard]] ComparisonRecord describe(const Runner& runner, const LayerInput& input, std::string stage) const {
     const LayerRole& role = fixture_.layers()[input.layer];
+    const std::string mode = runner.run->mode();
     ComparisonRecord record;
     record.step = input.step;
     record.start_pos = input.shape.start_pos;
     record.tokens = input.shape.tokens;
     record.layer_id = role.layer_id;
     record.layer_kind = kind_of(role);
-    record.candidate = candidate.name();
-    record.mode = kMode;
+    record.candidate = runner.backend->name();
+    record.mode = mode;
     record.repro = repro_command({.reference = backends_.reference->name(),
-                                  .candidate = candidate.name(),
-                                  .mode = kMode,
+                                  .candidate = runner.backend->name(),
+                                  .mode = mode,
                                   .layer_id = role.layer_id,
                                   .step = input.step,
                                   .stage = stage,
@@ -175,9 +179,12 @@ class FixtureReplay {
   const ModelFamily& family_;
   std::set<int> asked_;
   Tolerances tolerances_;
+  reference::ThreadPool pool_;
+  RunContext context_;
   LayerLoader loader_;
-  Runner reference_;
-  std::vector<Runner> candidates_;
+  std::unique_ptr<Sequence> reference_;
+  std::vector<Runner> runners_;
+  bool unrounded_ = false;
   FixtureReport& report_;
 };
 
@@ -197,6 +204,34 @@ FixtureReport replay_fixture(const std::string& path, const ReplayBackends& back
   }
   report.verdict = overall_verdict(report);
   return report;
+}
+
+std::vector<std::string> unanswered(const RunReport& report, const ReplayOptions& options) {
+  std::set<std::string> stages;
+  std::set<std::int64_t> layers;
+  std::set<std::int64_t> steps;
+  for (const FixtureReport& fixture : report.fixtures) {
+    for (const ComparisonRecord& c : fixture.comparisons) {
+      if (c.verified() || fails_run(c.result.verdict)) {
+        stages.insert(c.stage);
+        layers.insert(c.layer_id);
+        steps.insert(static_cast<std::int64_t>(c.step));
+      }
+    }
+  }
+  std::vector<std::string> missing;
+  for (const std::string& stage : options.stages) {
+    if (stages.count(stage) == 0) {
+      missing.push_back("stage " + stage);
+    }
+  }
+  for (const std::int64_t layer : options.layers.missing_from({layers.begin(), layers.end()})) {
+    missing.push_back("layer " + std::to_string(layer));
+  }
+  for (const std::int64_t step : options.steps.missing_from({steps.begin(), steps.end()})) {
+    missing.push_back("step " + std::to_string(step));
+  }
+  return missing;
 }
 
 }  // namespace attndiff

@@ -11,12 +11,21 @@
 
 namespace attndiff {
 
+/// How a candidate runs beside the reference.
+enum class ReplayMode : std::uint8_t {
+  free,      ///< each side continues from its own results
+  lockstep,  ///< the candidate gets the reference's value of each stage before it computes the next
+  both,      ///< two runs of the candidate
+};
+
 /// What of a fixture is judged, and how. Filters choose what is judged; what that depends on still runs.
 struct ReplayOptions {
+  ReplayMode mode = ReplayMode::both;
   IntList layers;                   ///< by layer_id
   IntList steps;                    ///< by index
   std::vector<std::string> stages;  ///< by name; empty: all
   std::string tolerance_file;       ///< empty: the built-in tolerances
+  int threads = 0;                  ///< of the bounds' own computations; 0: the machine's
 };
 
 /// The backends of a run, named as the user named them.
@@ -26,10 +35,20 @@ struct ReplayBackends {
 };
 
 /// Runs one fixture through the reference and every candidate, a layer of a step at a time, and compares each stage
-/// that the candidate publishes. Whatever is wrong with the fixture ends up in the report's `error`, with what had
-/// been compared before; a candidate that throws is `crashed` there and runs no further. Throws only Error(usage),
-/// for an unknown stage, and Error(unavailable).
+/// that the candidate publishes.
+///
+/// In free mode a second run of the reference follows the candidate: it takes over the candidate's discrete stages
+/// (codes, masks, positions) and index weights, once judged, so that every stage is judged by what the candidate itself
+/// had to start from. In lockstep it is the other way round, and bounds are derived (docs/verdicts.md). A candidate
+/// that takes nothing from outside, such as `recorded`, runs freely only.
+///
+/// Whatever is wrong with the fixture ends up in the report's `error`, with what had been compared before; a candidate
+/// that throws is `crashed` there and runs no further in that mode. Throws only Error(usage), for an unknown stage or a
+/// mode that the backends cannot run, and Error(unavailable).
 [[nodiscard]] FixtureReport replay_fixture(const std::string& path, const ReplayBackends& backends,
                                            const ReplayOptions& options);
+
+/// What the options ask for and no comparison of the run answered to: "stage lse", "layer 99".
+[[nodiscard]] std::vector<std::string> unanswered(const RunReport& report, const ReplayOptions& options);
 
 }  // namespace attndiff

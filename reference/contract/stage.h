@@ -35,15 +35,23 @@ struct StageInfo {
   DType dtype = DType::bf16;
   Rounding rounding = Rounding::bf16;
   std::vector<int> inputs;  ///< ids of the stages it is computed from (besides x, weights and state)
+  /// A discrete value, or one that decides a selection: in free mode the reference follows the candidate's, once it has
+  /// been judged, so that what comes after is judged by itself.
+  bool followed = false;
   /// Its shape in a call, or nothing where the layer's kind or the call has no such stage.
   std::optional<Shape> (*shape)(const ModelConfig&, const LayerRole&, const CallShape&) = nullptr;
 };
+
+struct BoundInputs;  // reference/bound_inputs.h
 
 /// A model family: the ordered table of its layer's stages and the weights a layer needs.
 struct ModelFamily {
   std::string_view name;
   std::span<const StageInfo> stages;
   std::vector<WeightSpec> (*weights)(const ModelConfig&, const LayerRole&) = nullptr;
+  /// How far a correct implementation's stage may lie from the reference's unrounded one, given the same inputs, before
+  /// it is rounded itself: f32, the stage's shape; nothing for a stage that its inputs determine exactly.
+  std::optional<Tensor> (*slack)(int stage, const BoundInputs& inputs) = nullptr;
 
   /// The stage of that name, or nullptr.
   [[nodiscard]] const StageInfo* find(std::string_view stage) const noexcept;

@@ -55,10 +55,11 @@ Rows normed(Rows x, const Rows& weight, double eps) {
   return x;
 }
 
-/// Plain or YaRN frequencies, in double.
+/// Plain or YaRN frequencies; the plain ones in float32 as the text has them, since a unit there is 0.06 rad at a
+/// million.
 std::vector<double> frequencies(const ModelConfig& c, std::int64_t ratio) {
   const double theta = ratio == 0 ? c.rope_theta : c.compress_rope_theta;
-  const double dims = static_cast<double>(c.rope_dim);
+  const auto dims = static_cast<double>(c.rope_dim);
   const auto corr = [&](double rotations) {
     return dims * std::log(static_cast<double>(c.orig_seq) / (2 * std::acos(-1.0) * rotations)) / (2 * std::log(theta));
   };
@@ -66,7 +67,7 @@ std::vector<double> frequencies(const ModelConfig& c, std::int64_t ratio) {
   const double high = std::min(std::ceil(corr(c.beta_slow)), dims - 1);
   std::vector<double> f;
   for (std::int64_t k = 0; k < c.rope_dim / 2; ++k) {
-    const double plain = std::pow(theta, -2.0 * static_cast<double>(k) / dims);
+    const double plain = 1.0F / static_cast<float>(std::pow(theta, 2.0 * static_cast<double>(k) / dims));
     const double ramp = std::min(std::max((static_cast<double>(k) - low) / std::max(high - low, 1e-3), 0.0), 1.0);
     f.push_back(ratio == 0 ? plain : plain / c.rope_factor * ramp + plain * (1 - ramp));
   }
@@ -98,9 +99,15 @@ std::vector<std::int64_t> repeated(const std::vector<std::int64_t>& positions, s
   return all;
 }
 
-/// Rounding differences move an element by a few bf16 units of the largest value of its row.
+/// Another order of a sum makes about one bf16 result in a thousand flip by a unit, and a flip moves what is computed
+/// from it a little; leaving out one of the text's roundings changes more than one in ten.
+constexpr double kFlippedShare = 0.03;
+
+/// Almost every element equal, the others a few units of the row's largest value apart.
 void expect_close(const Rows& found, const Rows& expected, const char* stage) {
   ASSERT_EQ(found.size(), expected.size()) << stage;
+  std::size_t flipped = 0;
+  std::size_t count = 0;
   for (std::size_t i = 0; i < found.size(); ++i) {
     ASSERT_EQ(found[i].size(), expected[i].size()) << stage;
     double largest = 0;
@@ -109,8 +116,11 @@ void expect_close(const Rows& found, const Rows& expected, const char* stage) {
     }
     for (std::size_t d = 0; d < found[i].size(); ++d) {
       ASSERT_NEAR(found[i][d], expected[i][d], 2 * bf16_unit(largest)) << stage << " [" << i << ", " << d << "]";
+      flipped += found[i][d] == expected[i][d] ? 0 : 1;
+      ++count;
     }
   }
+  EXPECT_LE(static_cast<double>(flipped), 1 + kFlippedShare * static_cast<double>(count)) << stage;
 }
 
 /// One layer's observed call with what is needed to recompute it.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "reference/deepseek_v41/bounds.h"
+
 namespace attndiff::deepseek_v41 {
 namespace {
 
@@ -89,32 +91,41 @@ MaybeShape og(const ModelConfig& c, const LayerRole&, const CallShape& call) {
 }
 
 using Kind = StageKind;
+constexpr bool kFollowed = true;
+constexpr bool kOwn = false;
 
 const std::array<StageInfo, kStageCount>& table() {
   static const std::array<StageInfo, kStageCount> stages{{
-      {kQr, "qr", Kind::real, DType::bf16, Rounding::bf16, {}, per_token<&ModelConfig::q_rank>},
-      {kQ, "q", Kind::real, DType::bf16, Rounding::bf16, {kQr}, per_head},
-      {kKvPre, "kv_pre", Kind::real, DType::bf16, Rounding::bf16, {}, per_token<&ModelConfig::head_dim>},
-      {kKv, "kv", Kind::code, DType::bf16, Rounding::fp8, {kKvPre}, per_token<&ModelConfig::head_dim>},
-      {kRing, "ring", Kind::state, DType::bf16, Rounding::fp8, {kKv}, ring},
-      {kCompState, "comp_state", Kind::state, DType::f32, Rounding::f32, {}, comp_state},
-      {kLatent, "latent", Kind::real, DType::bf16, Rounding::bf16, {}, latent},
-      {kIndexKPre, "index_k_pre", Kind::real, DType::bf16, Rounding::bf16, {kLatent}, index_key},
-      {kIndexK, "index_k", Kind::code, DType::bf16, Rounding::fp4_e8m0, {kIndexKPre}, index_key},
-      {kIndexQPre, "index_q_pre", Kind::real, DType::bf16, Rounding::bf16, {kQr}, index_query},
-      {kIndexQ, "index_q", Kind::code, DType::bf16, Rounding::fp4_e8m0, {kIndexQPre}, index_query},
-      {kIndexW, "index_w", Kind::real, DType::bf16, Rounding::bf16, {}, index_weight},
-      {kIndexScore, "index_score", Kind::real, DType::bf16, Rounding::bf16, {kIndexK, kIndexQ, kIndexW}, index_score},
-      {kCandidates, "candidates", Kind::mask, DType::u8, Rounding::none, {kIndexScore}, candidates},
-      {kSelection, "selection", Kind::index, DType::i32, Rounding::none, {kIndexScore}, selection},
-      {kCompressPre, "compress_pre", Kind::real, DType::bf16, Rounding::bf16, {kLatent}, latent},
-      {kCompressKv, "compress_kv", Kind::code, DType::bf16, Rounding::fp4_e4m3, {kCompressPre}, latent},
-      {kRows, "rows", Kind::code, DType::bf16, Rounding::mixed, {kKv, kRing, kCompressKv}, rows},
-      {kIdx, "idx", Kind::index, DType::i32, Rounding::none, {kSelection}, idx},
-      {kLse, "lse", Kind::real, DType::f32, Rounding::f32, {kQ, kRows, kIdx}, per_token<&ModelConfig::n_heads>},
-      {kO, "o", Kind::real, DType::bf16, Rounding::bf16, {kQ, kRows, kIdx}, per_head},
-      {kOg, "og", Kind::real, DType::bf16, Rounding::bf16, {kO}, og},
-      {kOut, "out", Kind::real, DType::bf16, Rounding::bf16, {kOg}, per_token<&ModelConfig::dim>},
+      {kQr, "qr", Kind::real, DType::bf16, Rounding::bf16, {}, kOwn, per_token<&ModelConfig::q_rank>},
+      {kQ, "q", Kind::real, DType::bf16, Rounding::bf16, {kQr}, kOwn, per_head},
+      {kKvPre, "kv_pre", Kind::real, DType::bf16, Rounding::bf16, {}, kOwn, per_token<&ModelConfig::head_dim>},
+      {kKv, "kv", Kind::code, DType::bf16, Rounding::fp8, {kKvPre}, kFollowed, per_token<&ModelConfig::head_dim>},
+      {kRing, "ring", Kind::state, DType::bf16, Rounding::fp8, {kKv}, kOwn, ring},
+      {kCompState, "comp_state", Kind::state, DType::f32, Rounding::f32, {}, kOwn, comp_state},
+      {kLatent, "latent", Kind::real, DType::bf16, Rounding::bf16, {}, kOwn, latent},
+      {kIndexKPre, "index_k_pre", Kind::real, DType::bf16, Rounding::bf16, {kLatent}, kOwn, index_key},
+      {kIndexK, "index_k", Kind::code, DType::bf16, Rounding::fp4_e8m0, {kIndexKPre}, kFollowed, index_key},
+      {kIndexQPre, "index_q_pre", Kind::real, DType::bf16, Rounding::bf16, {kQr}, kOwn, index_query},
+      {kIndexQ, "index_q", Kind::code, DType::bf16, Rounding::fp4_e8m0, {kIndexQPre}, kFollowed, index_query},
+      {kIndexW, "index_w", Kind::real, DType::bf16, Rounding::bf16, {}, kFollowed, index_weight},
+      {kIndexScore,
+       "index_score",
+       Kind::real,
+       DType::bf16,
+       Rounding::bf16,
+       {kIndexK, kIndexQ, kIndexW},
+       kOwn,
+       index_score},
+      {kCandidates, "candidates", Kind::mask, DType::u8, Rounding::none, {kIndexScore}, kFollowed, candidates},
+      {kSelection, "selection", Kind::index, DType::i32, Rounding::none, {kIndexScore}, kFollowed, selection},
+      {kCompressPre, "compress_pre", Kind::real, DType::bf16, Rounding::bf16, {kLatent}, kOwn, latent},
+      {kCompressKv, "compress_kv", Kind::code, DType::bf16, Rounding::fp4_e4m3, {kCompressPre}, kFollowed, latent},
+      {kRows, "rows", Kind::code, DType::bf16, Rounding::mixed, {kKv, kRing, kCompressKv}, kFollowed, rows},
+      {kIdx, "idx", Kind::index, DType::i32, Rounding::none, {kSelection}, kFollowed, idx},
+      {kLse, "lse", Kind::real, DType::f32, Rounding::f32, {kQ, kRows, kIdx}, kOwn, per_token<&ModelConfig::n_heads>},
+      {kO, "o", Kind::real, DType::bf16, Rounding::bf16, {kQ, kRows, kIdx}, kOwn, per_head},
+      {kOg, "og", Kind::real, DType::bf16, Rounding::bf16, {kO}, kOwn, og},
+      {kOut, "out", Kind::real, DType::bf16, Rounding::bf16, {kOg}, kOwn, per_token<&ModelConfig::dim>},
   }};
   return stages;
 }
@@ -155,7 +166,7 @@ std::vector<WeightSpec> weights(const ModelConfig& c, const LayerRole& r) {
 }  // namespace
 
 const ModelFamily& family() {
-  static const ModelFamily only{.name = "deepseek-v41", .stages = table(), .weights = weights};
+  static const ModelFamily only{.name = "deepseek-v41", .stages = table(), .weights = weights, .slack = stage_slack};
   return only;
 }
 

@@ -1,0 +1,230 @@
+#include "harness/compare/bounded.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "harness/compare/row_bounds.h"
+#include "reference/contract/bfloat16.h"
+
+namespace attndiff {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double unit_of(DType dtype, double v) noexcept {
+  constexpr int kExtraFractionBits = 16;  // float32 is bfloat16 with 16 more fraction bits
+  return dtype == DType::bf16 ? bf16_unit(v) : std::ldexp(bf16_unit(v), -kExtraFractionBits);
+}
+
+/// What a row's errors add up to, and what rounding alone would make of them.
+struct RowSums {
+  double squares = 0;
+  double sum = 0;
+  double unit_squares = 0;
+  double unit_fourths = 0;
+  double signed_unit_squares = 0;
+  double slack = 0;
+  double slack_squares = 0;
+  std::int64_t count = 0;
+};
+
+class BoundedJudge {
+ public:
+  BoundedJudge(const StageInfo& stage, const Tensor& reference, const Tensor* unrounded, const Tensor& slack,
+               const Tensor& candidate)
+      : stage_(stage),
+        shape_(reference.shape()),
+        original_reference_(reference),
+        original_candidate_(candidate),
+        reference_(to_f32(reference)),
+        center_(unrounded != nullptr ? *unrounded : reference_),
+        slack_(slack.as<float>()),
+        candidate_(to_f32(candidate)) {}
+
+  /// Takes over what the exact comparison found: shapes, counts, non-finite elements, constants.
+  Comparison run(Comparison exact) {
+    result_ = std::move(exact);
+    result_.violations = result_.nonfinite_mismatches;
+    result_.bound_ratio = 0;
+    result_.max_abs = 0;
+    result_.max_ulp = 0;
+    const auto width = static_cast<std::size_t>(shape_[shape_.rank() - 1]);
+    for (std::size_t begin = 0; begin < slack_.size(); begin += width) {
+      judge_row(begin, width);
+    }
+    decide();
+    return std::move(result_);
+  }
+
+ private:
+  void judge_row(std::size_t begin, std::size_t width) {
+    RowSums row;
+    for (std::size_t i = begin; i < begin + width; ++i) {
+      judge_element(i, row);
+    }
+    if (row.count == 0 || !(beyond_noise(row) > 1 || beyond_bias(row) > 1)) {
+      return;
+    }
+    // Only elements of different mantissa err independently: a row made of a few codes has few.
+    regroup(begin, width, row);
+    if (const double ratio = beyond_noise(row); ratio > 1) {
+      ++noisy_;
+      worst_noise_ = std::max(worst_noise_, ratio);
+    }
+    if (const double ratio = beyond_bias(row); ratio > 1) {
+      ++biased_;
+      worst_bias_ = std::max(worst_bias_, ratio);
+    }
+  }
+
+  /// A uniform error's square has mean u^2 / 12 and variance u^4 / 180.
+  static constexpr double kMean = 1.0 / 12.0;
+  static constexpr double kVariance = 1.0 / 180.0;
+
+  /// The row's rms error over its limit.
+  static double beyond_noise(const RowSums& row) {
+    const auto n = static_cast<double>(row.count);
+    const double due = row.unit_squares * kMean + kSigmas * std::sqrt(row.unit_fourths * kVariance);
+    return std::sqrt(row.squares / n) / (std::sqrt(due / n) + std::sqrt(row.slack_squares / n) / 4);
+  }
+
+  /// The sum of the row's errors over its limit.
+  static double beyond_bias(const RowSums& row) {
+    return std::fabs(row.sum) / (kSigmas * std::sqrt(row.signed_unit_squares * kMean) + row.slack / 4);
+  }
+
+  /// Sums the units of elements that share a mantissa before squaring them.
+  void regroup(std::size_t begin, std::size_t width, RowSums& row) const {
+    struct Group {
+      double unit_squares = 0;
+      double signed_units = 0;
+    };
+    std::map<double, Group> groups;
+    for (std::size_t i = begin; i < begin + width; ++i) {
+      const double y = center_.as<float>()[i];
+      if (std::isfinite(y) && std::isfinite(slack_[i])) {
+        int exponent = 0;
+        Group& group = groups[std::fabs(std::frexp(y, &exponent))];
+        const double unit = unit_of(stage_.dtype, candidate_.as<float>()[i]);
+        group.unit_squares += unit * unit;
+        group.signed_units += std::copysign(unit, y);
+      }
+    }
+    row.unit_fourths = 0;
+    row.signed_unit_squares = 0;
+    for (const auto& [mantissa, group] : groups) {
+      row.unit_fourths += group.unit_squares * group.unit_squares;
+      row.signed_unit_squares += group.signed_units * group.signed_units;
+    }
+  }
+
+  void judge_element(std::size_t i, RowSums& row) {
+    const double y = center_.as<float>()[i];
+    const double c = candidate_.as<float>()[i];
+    const double r = reference_.as<float>()[i];
+    if (!std::isfinite(r) || !std::isfinite(c)) {
+      return;  // judged by the exact comparison
+    }
+    const double unit = unit_of(stage_.dtype, c);
+    const double slack = slack_[i];
+    const bool bounded = std::isfinite(slack) && std::isfinite(y);
+    const double d = bounded ? std::fabs(c - y) : std::fabs(c - r);
+    const double allowed = bounded ? unit / 2 + slack : 0;
+    const double ratio = d == 0 ? 0 : (allowed > 0 ? d / allowed : kInfinity);
+    result_.max_abs = std::max(result_.max_abs, d);
+    result_.max_ulp = std::max(result_.max_ulp, d / unit);
+    if (d > allowed) {
+      ++result_.violations;
+    }
+    if (ratio > *result_.bound_ratio || (ratio == *result_.bound_ratio && worst_ == kNone)) {
+      result_.bound_ratio = ratio;
+      worst_ = i;
+    }
+    if (!bounded) {
+      return;
+    }
+    row.squares += d * d;
+    row.sum += c - y;
+    row.unit_squares += unit * unit;
+    row.signed_unit_squares += unit * unit;
+    row.unit_fourths += unit * unit * unit * unit;
+    row.slack += slack;
+    row.slack_squares += slack * slack;
+    ++row.count;
+  }
+
+  void decide() {
+    if (result_.nonfinite_mismatches == 0 && worst_ != kNone) {
+      const auto flat = static_cast<std::int64_t>(worst_);
+      result_.worst = compared_element(original_reference_, original_candidate_, flat);
+    } else if (result_.nonfinite_mismatches > 0) {
+      result_.bound_ratio = kInfinity;
+    }
+    std::vector<std::string> faults;
+    if (result_.nonfinite_mismatches > 0) {
+      faults.push_back(fmt::format("{} of {} elements are NaN or infinite on one side and not the same on the other",
+                                   result_.nonfinite_mismatches, result_.count));
+    }
+    if (const std::int64_t beyond = result_.violations - result_.nonfinite_mismatches; beyond > 0) {
+      faults.push_back(fmt::format("{} of {} elements beyond their bound, the worst {:.3g} times it", beyond,
+                                   result_.count, *result_.bound_ratio));
+    }
+    if (noisy_ > 0) {
+      faults.push_back(fmt::format("{} rows err more than one rounding does, the worst {:.3g} times its limit", noisy_,
+                                   worst_noise_));
+    }
+    if (biased_ > 0) {
+      faults.push_back(fmt::format("{} rows err to one side, the worst {:.3g} times its limit", biased_, worst_bias_));
+    }
+    if (!faults.empty()) {
+      result_.verdict = Verdict::fail;
+      result_.reason = fmt::format("{}", fmt::join(faults, "; "));
+    } else if (result_.verdict != Verdict::degenerate) {
+      result_.verdict = Verdict::pass;
+      result_.reason = fmt::format("within its bound, at most {:.3g} of it; {} of {} elements rounded to a neighbour",
+                                   *result_.bound_ratio, result_.mismatches, result_.count);
+    }
+  }
+
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+  const StageInfo& stage_;
+  Shape shape_;
+  const Tensor& original_reference_;
+  const Tensor& original_candidate_;
+  Tensor reference_;
+  Tensor center_;
+  std::span<const float> slack_;
+  Tensor candidate_;
+  Comparison result_;
+  std::size_t worst_ = kNone;
+  std::int64_t noisy_ = 0;
+  std::int64_t biased_ = 0;
+  double worst_noise_ = 0;
+  double worst_bias_ = 0;
+};
+
+}  // namespace
+
+Comparison compare_bounded(const StageInfo& stage, const Tensor& reference, const Tensor* unrounded,
+                           const Tensor& slack, const Tensor& candidate) {
+  // The exact comparison settles absence, form, non-finite elements and constants; its verdict on values is not used.
+  Comparison exact = compare(stage, &reference, &candidate, StageTolerance{});
+  const bool comparable = exact.counted && exact.worst.has_value();
+  if (!comparable) {
+    return exact;
+  }
+  return BoundedJudge(stage, reference, unrounded, slack, candidate).run(std::move(exact));
+}
+
+std::string bounded_text(const StageInfo& stage) {
+  return fmt::format("|candidate - unrounded| <= half a {} unit + derived slack; row rms and bias of one rounding",
+                     name_of(stage.dtype));
+}
+
+}  // namespace attndiff

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include "harness/compare/compare.h"
+
+namespace attndiff {
+
+/// Compares a stage in lockstep with its derived bound: |candidate - y| <= half a unit of the candidate + slack, where
+/// y is the reference before its last rounding (`unrounded`; null where the stage is float32 and so not rounded again)
+/// and `slack` (f32, the stage's shape) what a correct implementation may be off before it rounds.
+///
+/// Beside it, for each row, what a correct rounding leaves behind and a systematic fault does not: the root mean square
+/// of candidate - y must not exceed what one rounding predicts, sqrt(mean(unit^2 / 12)) (a rounding error is uniform
+/// over a unit), and their sum must not exceed the standard deviation that this gives it, each by kSigmas standard
+/// deviations and a quarter of the slack, which stands for eight.
+///
+/// NaN, infinities, shapes, types and constants are judged as compare() judges them; a slack that is not finite allows
+/// nothing but the reference's own value. `mismatches` counts elements that differ from the reference's rounded value,
+/// for information.
+[[nodiscard]] Comparison compare_bounded(const StageInfo& stage, const Tensor& reference, const Tensor* unrounded,
+                                         const Tensor& slack, const Tensor& candidate);
+
+/// Standard deviations that a row's mean square and sum may lie off: one row in 10^9 by chance.
+inline constexpr double kSigmas = 6;
+
+/// The rule in words, for tables and reports.
+[[nodiscard]] std::string bounded_text(const StageInfo& stage);
+
+}  // namespace attndiff

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "harness/backend.h"
+#include "harness/run/judge.h"
+#include "reference/thread_pool.h"
+
+namespace attndiff {
+
+/// One layer's call as the reference ran it by itself.
+struct ReferenceCall {
+  const LayerInput& input;
+  const StageValues& stages;     ///< every stage of the call, unrounded values too where lockstep needs them
+  const Slots* slots = nullptr;  ///< after the call; null where the reference keeps none on the host
+};
+
+/// What every candidate run of one fixture shares.
+struct RunContext {
+  const FixtureReader& fixture;
+  const ModelFamily& family;
+  const Tolerances& tolerances;
+  reference::ThreadPool& pool;
+};
+
+/// One candidate beside the reference in one mode, through one fixture.
+class CandidateRun {
+ public:
+  CandidateRun() = default;
+  CandidateRun(const CandidateRun&) = delete;
+  CandidateRun& operator=(const CandidateRun&) = delete;
+  virtual ~CandidateRun() = default;
+
+  [[nodiscard]] virtual const char* mode() const = 0;
+  /// Runs the candidate's next call and judges the stages in `wanted`. Errors of the candidate leave as they are.
+  [[nodiscard]] virtual std::vector<StageJudgement> run(const ReferenceCall& call, const std::set<int>& wanted) = 0;
+};
+
+/// The candidate continues from its own results; `follower` is a fresh run of the reference that follows it.
+[[nodiscard]] std::unique_ptr<CandidateRun> make_free_run(const RunContext& context, Backend& candidate,
+                                                          Backend& reference);
+/// The candidate continues from the reference's results.
+[[nodiscard]] std::unique_ptr<CandidateRun> make_lockstep_run(const RunContext& context, Backend& candidate);
+
+/// Stage ids that a plan publishes, and that it accepts from outside.
+[[nodiscard]] std::set<int> published_stages(const Plan& plan);
+[[nodiscard]] std::set<int> accepted_stages(const Plan& plan);
+
+}  // namespace attndiff

@@ -1,0 +1,57 @@
+#include "reference/deepseek_v41/bounds.h"
+
+#include "reference/deepseek_v41/bound_parts.h"
+
+namespace attndiff::deepseek_v41 {
+
+double worst_case_sum_bound(std::int64_t terms, double magnitude_sum) noexcept {
+  const double ku = static_cast<double>(terms) * kUnitRoundoff;
+  return ku / (1 - ku) * magnitude_sum;
+}
+
+std::optional<Tensor> stage_slack(int stage, const BoundInputs& in) {
+  const ModelConfig& c = in.config;
+  switch (static_cast<StageId>(stage)) {
+    case kQr:
+      return qr_slack(in);
+    case kQ:
+      return rotated_query_slack(in, kQ, "wq_b", c.n_heads, c.head_dim);
+    case kKvPre:
+      return kv_pre_slack(in);
+    case kCompState:
+      return comp_state_slack(in);
+    case kLatent:
+      return latent_slack(in);
+    case kIndexKPre:
+      return index_k_pre_slack(in);
+    case kIndexQPre:
+      return rotated_query_slack(in, kIndexQPre, "idx_wq_b", c.index_heads, c.index_head_dim);
+    case kIndexW:
+      return index_w_slack(in);
+    case kIndexScore:
+      return index_score_slack(in);
+    case kCompressPre:
+      return compress_pre_slack(in);
+    case kLse:
+    case kO:
+      return attention_slack(in, static_cast<StageId>(stage));
+    case kOg:
+      return og_slack(in);
+    case kOut:
+      return out_slack(in);
+    case kKv:
+    case kRing:
+    case kIndexK:
+    case kIndexQ:
+    case kCandidates:
+    case kSelection:
+    case kCompressKv:
+    case kRows:
+    case kIdx:
+    case kStageCount:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace attndiff::deepseek_v41
