@@ -97,6 +97,10 @@ void Runtime::linear(const LinearCall& call) {
                            stream());
     return;
   }
+  if (options_.clear_products) {
+    ATTNDIFF_CUDA(
+        cudaMemsetAsync(call.y, 0, static_cast<std::size_t>(call.tokens * w.outputs) * sizeof(Bf16), stream()));
+  }
   dense_.multiply({.x = x,
                    .w = w.values.as<Bf16>(),
                    .y = call.y,

@@ -24,6 +24,7 @@ struct RuntimeOptions {
   std::optional<kernels::AttentionForm> attention;  ///< one form for every call, where it supports the dimensions
   bool padded_decode = false;                       ///< decode with selections padded to their widest
   bool poison = false;                              ///< poison the workspaces before every call
+  bool clear_products = false;                      ///< zero a dense product's output first: see Runtime::linear
   int threads = 0;                                  ///< host threads for selections; 0: the machine's
 };
 
@@ -74,7 +75,9 @@ class Runtime {
   void set_step(const kernels::StepScalars& value);
   [[nodiscard]] const kernels::StepScalars* step() const noexcept { return step_.as<kernels::StepScalars>(); }
 
-  /// y = linear(x, W): the matrix-vector form for one token, else cuBLASLt.
+  /// y = linear(x, W): the matrix-vector form for one token, else cuBLASLt. cuBLASLt's kernels store through the bulk
+  /// copy engine, which compute-sanitizer's initcheck does not see: `clear_products` writes the output once before, so
+  /// that initcheck can judge the project's own kernels; that every element is written shows in the poisoned run.
   void linear(const LinearCall& call);
 
  private:

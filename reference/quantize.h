@@ -6,8 +6,9 @@
 namespace attndiff::reference {
 
 /// Round trips of the specification's quantisers: quantise, dequantise, round to bf16. In and out are float32 values
-/// that are exact in bf16; a row must be a whole number of blocks. A NaN anywhere in a block makes the whole block
-/// NaN (its maximum is NaN); an infinity makes its scale infinite, so finite members become 0 and it becomes NaN.
+/// that are exact in bf16; a last block may be short. A NaN anywhere in a block makes the whole block NaN (its maximum
+/// is NaN). An infinity makes a power-of-two scale infinite, and with it the block NaN; an e4m3 scale saturates at 448,
+/// so that the infinity becomes 2688 and finite members survive.
 
 inline constexpr std::int64_t kFp8Block = 32;
 inline constexpr std::int64_t kFp4E8m0Block = 32;

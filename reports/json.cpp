@@ -73,6 +73,12 @@ Json comparison_json(const ComparisonRecord& c) {
   j["tolerance"] = c.tolerance;
   j["reason"] = r.reason;
   j["repro"] = c.repro;
+  if (c.location.has_value()) {
+    j["location"] = *c.location;
+  }
+  if (c.known_failure.has_value()) {
+    j["known_failure"] = *c.known_failure;
+  }
   return j;
 }
 
@@ -83,6 +89,11 @@ Json fixture_json(const FixtureReport& fixture) {
   if (fixture.error.has_value()) {
     j["error"] = *fixture.error;
   }
+  j["coverage"] = Json::object();
+  for (const auto& [counter, count] : fixture.coverage) {
+    j["coverage"][counter] = count;
+  }
+  j["uncovered"] = fixture.uncovered;
   j["comparisons"] = Json::array();
   for (const ComparisonRecord& c : fixture.comparisons) {
     j["comparisons"].push_back(comparison_json(c));
@@ -118,6 +129,7 @@ std::string json_text(const RunReport& report) {
   for (const FixtureReport& fixture : report.fixtures) {
     j["fixtures"].push_back(fixture_json(fixture));
   }
+  j["unanswered"] = report.unanswered;
   j["problems"] = Json::array();
   for (const RunProblem& problem : report.problems) {
     j["problems"].push_back({{"exit_reason", name_of(reason_of(problem.kind))}, {"message", problem.message}});

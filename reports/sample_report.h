@@ -54,7 +54,10 @@ inline ComparisonRecord failing(const std::string& stage, std::size_t step) {
 
 inline FixtureReport fixture(const std::string& path, std::vector<ComparisonRecord> comparisons,
                              std::optional<std::string> error = std::nullopt) {
-  FixtureReport f{.path = path, .verdict = {}, .error = std::move(error), .comparisons = std::move(comparisons)};
+  FixtureReport f;
+  f.path = path;
+  f.error = std::move(error);
+  f.comparisons = std::move(comparisons);
   f.verdict = overall_verdict(f);
   return f;
 }
@@ -65,6 +68,7 @@ inline RunReport run_of(std::vector<FixtureReport> fixtures) {
           .candidates = {"cuda"},
           .mode = "free",
           .fixtures = std::move(fixtures),
+          .unanswered = {},
           .problems = {}};
 }
 

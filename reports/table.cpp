@@ -14,7 +14,7 @@
 namespace attndiff {
 namespace {
 
-/// Comparisons that agreed (or were unobserved) and share a line of the summary.
+/// Comparisons that do not fail the run and share a line of the summary.
 struct Group {
   const ComparisonRecord* first = nullptr;
   std::int64_t comparisons = 0;
@@ -34,9 +34,7 @@ struct Group {
   }
 };
 
-bool summarised(const ComparisonRecord& c) noexcept {
-  return c.result.verdict == Verdict::pass || c.result.verdict == Verdict::unobserved;
-}
+bool summarised(const ComparisonRecord& c) noexcept { return info_of(c.result.verdict).effect == VerdictEffect::none; }
 
 std::vector<Group> grouped(const FixtureReport& fixture) {
   std::vector<Group> groups;
@@ -116,6 +114,12 @@ std::string details(const RunReport& report, bool all) {
                  fmt::format("{} of {}", c.result.mismatches, c.result.count), error_text(c.result)});
       if (!summarised(c)) {
         table.note(c.result.reason);
+        if (c.location.has_value()) {
+          table.note(*c.location);
+        }
+        if (c.known_failure.has_value()) {
+          table.note(*c.known_failure);
+        }
       }
     }
   }
@@ -132,6 +136,15 @@ std::string errors(const RunReport& report) {
     } else if (fixture.verdict == Verdict::unobserved) {
       text += fmt::format("nothing compared: {}\n", fixture.path);
     }
+  }
+  for (const FixtureReport& fixture : report.fixtures) {
+    if (!fixture.uncovered.empty()) {
+      text += fmt::format("error: {}: / attribute must_cover: never exercised: {}\n", fixture.path,
+                          fmt::join(fixture.uncovered, ", "));
+    }
+  }
+  if (!report.unanswered.empty()) {
+    text += fmt::format("asked for and never compared: {}\n", fmt::join(report.unanswered, ", "));
   }
   for (const RunProblem& problem : report.problems) {
     text += fmt::format("{}: {}\n", name_of(reason_of(problem.kind)), problem.message);

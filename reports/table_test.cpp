@@ -95,8 +95,8 @@ TEST(Table, TiesAndUnobservedStagesAreListed) {
   hidden.result = {};
   hidden.result.verdict = Verdict::unobserved;
   const std::string text = table_text(run_of({fixture("a.h5", {passing("q", 1), tie, hidden})}));
-  EXPECT_THAT(text, HasSubstr("og     unobserved         0         0       0                  -\n"));
-  EXPECT_THAT(text, HasSubstr("    2 positions of equal score\n"));
+  EXPECT_THAT(text, HasSubstr("og         unobserved         0         0       0                  -\n"));
+  EXPECT_THAT(text, HasSubstr("selection  tie                1"));
   EXPECT_THAT(text, HasSubstr("1 pass, 1 tie, 1 unobserved\npassed\n"));
 }
 

@@ -12,6 +12,7 @@ void add_inspect(CLI::App& program, ExitCode& exit_code);
 void add_topk(CLI::App& program, ExitCode& exit_code);
 void add_generate(CLI::App& program, ExitCode& exit_code);
 void add_record(CLI::App& program, ExitCode& exit_code);
+void add_mutants(CLI::App& program, ExitCode& exit_code);
 void add_doctor(CLI::App& program, ExitCode& exit_code);
 
 }  // namespace attndiff::cli

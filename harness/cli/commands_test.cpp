@@ -95,6 +95,12 @@ TEST(Record, ARefusedFixtureLeavesNothingBehind) {
   EXPECT_FALSE(std::filesystem::exists(folder.file("out.h5")));
 }
 
+TEST(Doctor, KeepsTheComparatorsContract) {
+  const ProgramRun run = run_attndiff("doctor --contract");
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("NaN"));
+}
+
 TEST(Doctor, SaysWhatCanRunHere) {
   const ProgramRun run = run_attndiff("doctor");
   EXPECT_EQ(run.exit_code, 0);

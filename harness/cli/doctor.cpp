@@ -4,11 +4,13 @@
 #include <toml++/toml.h>
 #include <CLI/Version.hpp>
 #include <Eigen/Core>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "harness/backends/registry.h"
 #include "harness/cli/commands.h"
+#include "harness/compare/contract.h"
 #include "harness/version.h"
 
 namespace attndiff::cli {
@@ -33,7 +35,18 @@ const char* vector_set() {
 #endif
 }
 
-void diagnose() {
+/// The comparator's truth table, each case run now.
+ExitCode print_contract() {
+  fmt::print("{}", contract_text());
+  const auto cases = comparator_contract();
+  const bool kept = std::all_of(cases.begin(), cases.end(), [](const ContractCase& c) {
+    const Comparison result = c.run();
+    return result.verdict == c.expected && result.counted == c.counted;
+  });
+  return kept ? kPassed : kFailed;
+}
+
+ExitCode diagnose() {
   fmt::print("{}\n", version_text());
   fmt::print("built with {} for {}\n", __VERSION__, vector_set());
   fmt::print("libraries  Eigen {}.{}.{}, HDF5 {}, fmt {}.{}.{}, CLI11 {}, nlohmann-json {}.{}.{}, toml++ {}.{}.{}\n",
@@ -44,16 +57,16 @@ void diagnose() {
     fmt::print("backend {:<9} {}  {}\n", status.name, status.usable ? "usable  " : "unusable", status.detail);
   }
   fmt::print("without --candidate, `attndiff replay` compares cpu against {} here\n", default_candidate());
+  return kPassed;
 }
 
 }  // namespace
 
 void add_doctor(CLI::App& program, ExitCode& exit_code) {
   CLI::App* command = program.add_subcommand("doctor", "Versions, GPU, and which backends can run here");
-  command->callback([&exit_code] {
-    diagnose();
-    exit_code = kPassed;
-  });
+  const auto contract = std::make_shared<bool>(false);
+  command->add_flag("--contract", *contract, "print what the comparator makes of every kind of value, and check it");
+  command->callback([contract, &exit_code] { exit_code = *contract ? print_contract() : diagnose(); });
 }
 
 }  // namespace attndiff::cli

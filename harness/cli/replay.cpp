@@ -8,6 +8,7 @@
 #include "harness/cli/commands.h"
 #include "harness/run/collect.h"
 #include "harness/version.h"
+#include "reference/contract/families.h"
 #include "reports/json.h"
 #include "reports/table.h"
 
@@ -22,6 +23,7 @@ struct ReplayArguments {
   std::string steps;
   std::string stages;
   std::string tolerances;
+  std::string known_failures;
   std::string json;
   std::string shard;
   int threads = 0;
@@ -94,6 +96,9 @@ ExitCode run_replay(ReplayArguments a) {
     a.candidates.push_back(default_candidate());
   }
   const ReplayOptions options = options_from(a);
+  if (!a.tolerances.empty()) {
+    static_cast<void>(Tolerances::from_file(a.tolerances, family_named(ModelConfig{}.family)));
+  }
   const Shard shard = a.shard.empty() ? Shard{} : Shard::parse(a.shard);
   RunReport report{.tool_version = version_text(),
                    .reference = a.reference,
@@ -104,9 +109,18 @@ ExitCode run_replay(ReplayArguments a) {
                    .problems = {}};
   const ReplayBackends backends = make_backends(a, report);
   for (const std::string& path : collect_fixtures(a.paths, shard)) {
-    report.fixtures.push_back(replay_fixture(path, backends, options));
+    try {
+      report.fixtures.push_back(replay_fixture(path, backends, options));
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::unavailable) {
+        throw;
+      }
+      // A GPU too small for one fixture says nothing about the next.
+      report.problems.push_back({.kind = e.kind(), .message = e.in_file(path).what()});
+    }
   }
   report.unanswered = unanswered(report, options);
+  const std::string notes = a.known_failures.empty() ? "" : apply_known_failures(report, a.known_failures);
   if (!a.json.empty()) {
     try {
       write_json(report, a.json);
@@ -114,7 +128,7 @@ ExitCode run_replay(ReplayArguments a) {
       report.problems.push_back({.kind = e.kind(), .message = e.what()});
     }
   }
-  fmt::print("{}", table_text(report, {.verbose = a.verbose}));
+  fmt::print("{}{}", notes, table_text(report, {.verbose = a.verbose}));
   return exit_code_of(exit_reason(report));
 }
 
@@ -138,6 +152,7 @@ void add_replay(CLI::App& program, ExitCode& exit_code) {
   command->add_option("--steps", a->steps, "steps to judge, by index, such as 0,2-5");
   command->add_option("--stages", a->stages, "stages to judge, by name, such as q,idx");
   command->add_option("--tolerances", a->tolerances, "TOML file that overrides built-in tolerances");
+  command->add_option("--known-failures", a->known_failures, "TOML list of failures that are excused until a date");
   command->add_option("--json", a->json, "write the report, schema attndiff-report/1");
   command->add_option("--shard", a->shard, "judge only part I of N of the fixtures: I/N");
   command->add_option("--threads", a->threads, "CPU threads; 0 takes the machine's; results do not depend on it")

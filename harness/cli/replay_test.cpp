@@ -318,6 +318,57 @@ TEST(Replay, ResultsDoNotDependOnThreads) {
   EXPECT_EQ(reports[0], reports[1]);
 }
 
+TEST(Replay, AKnownFailureIsExcusedUntilItsDate) {
+  const TemporaryFolder folder;
+  const std::string path = folder.copy(bundled("tiny-short-prefill.h5"), "wrong.h5");
+  { FixtureEditor(path).set("/steps/0001/layers/0000/expected/out", 0, 100); }
+  const auto list = [&](const char* expires) {
+    const std::string file = folder.file("known.toml");
+    fixture_testing::write_bytes(
+        file, std::string("[[known]]\nfixture = \"wrong.h5\"\nstage = \"out\"\nlayer = 0\n") +
+                  "owner = \"ada\"\nreason = \"the recording is spoilt\"\nexpires = " + expires + "\n");
+    return "--known-failures " + file + " " + path;
+  };
+  EXPECT_EQ(replay(path).exit_code, 1);
+  const ProgramRun excused = replay(list("2999-01-31"));
+  EXPECT_EQ(excused.exit_code, 0) << excused.output;
+  EXPECT_THAT(excused.output, HasSubstr("ada"));
+  EXPECT_EQ(replay(list("2020-01-31")).exit_code, 1) << "past its date it excuses nothing";
+}
+
+TEST(Replay, AFixtureMustCoverWhatItDeclares) {
+  const TemporaryFolder folder;
+  const std::string path = folder.copy(bundled("tiny-short-prefill.h5"), "declares.h5");
+  { FixtureEditor(path).attribute("/", "must_cover", "ring_wraps, zero_kv_blocks"); }
+  const ProgramRun run = replay(path);
+  EXPECT_EQ(run.exit_code, 2) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("never exercised: zero_kv_blocks"));
+  { FixtureEditor(path).attribute("/", "must_cover", "ring_wraps"); }
+  EXPECT_EQ(replay(path).exit_code, 0);
+  { FixtureEditor(path).attribute("/", "must_cover", "no_such_counter"); }
+  EXPECT_EQ(replay(path).exit_code, 2);
+}
+
+TEST(Replay, LockstepJudgesTheReferenceAgainstItself) {
+  const TemporaryFolder folder;
+  const std::string made = folder.file("micro.h5");
+  ASSERT_EQ(run_attndiff("generate --preset micro -o " + made).exit_code, 0);
+  const ProgramRun run = run_attndiff("replay --candidate cpu --mode lockstep --steps 0-3 " + made);
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("lockstep"));
+  EXPECT_EQ(replay("--mode lockstep " + made).exit_code, 2) << "recorded takes nothing from outside";
+}
+
+TEST(Replay, AnElementBeyondItsBoundIsLocated) {
+  const TemporaryFolder folder;
+  const std::string path = folder.copy(bundled("tiny-prefill-decode.h5"), "spoilt.h5");
+  {
+    FixtureEditor file(path);
+    zero_row<32, 11>(file, std::string(kStep0Layer1) + "o");
+  }
+  EXPECT_THAT(replay(path).output, HasSubstr("head 3")) << "row 11 is head 3 of token 2";
+}
+
 TEST(Replay, AToleranceFileOverridesAndIsChecked) {
   const TemporaryFolder folder;
   const std::string fixture = bundled("tiny-ties.h5");

@@ -50,6 +50,7 @@ class BoundedJudge {
   Comparison run(Comparison exact) {
     result_ = std::move(exact);
     result_.violations = result_.nonfinite_mismatches;
+    result_.bad.clear();
     result_.bound_ratio = 0;
     result_.max_abs = 0;
     result_.max_ulp = 0;
@@ -127,8 +128,11 @@ class BoundedJudge {
     const double y = center_.as<float>()[i];
     const double c = candidate_.as<float>()[i];
     const double r = reference_.as<float>()[i];
-    if (!std::isfinite(r) || !std::isfinite(c)) {
-      return;  // judged by the exact comparison
+    if (!std::isfinite(r) || !std::isfinite(c)) {  // counted by the exact comparison
+      if (!same_value(r, c)) {
+        add_bad(i);
+      }
+      return;
     }
     const double unit = unit_of(stage_.dtype, c);
     const double slack = slack_[i];
@@ -140,6 +144,7 @@ class BoundedJudge {
     result_.max_ulp = std::max(result_.max_ulp, d / unit);
     if (d > allowed) {
       ++result_.violations;
+      add_bad(i);
     }
     if (ratio > *result_.bound_ratio || (ratio == *result_.bound_ratio && worst_ == kNone)) {
       result_.bound_ratio = ratio;
@@ -156,6 +161,12 @@ class BoundedJudge {
     row.slack += slack;
     row.slack_squares += slack * slack;
     ++row.count;
+  }
+
+  void add_bad(std::size_t i) {
+    if (result_.bad.size() < kMostBad) {
+      result_.bad.push_back(static_cast<std::int64_t>(i));
+    }
   }
 
   void decide() {

@@ -189,7 +189,7 @@ class Judge {
     ++result_.mismatches;
     ++result_.judged_differences;
     if (!std::isfinite(reference) || !std::isfinite(candidate)) {
-      ++result_.violations;
+      add_violation(flat);
       if (result_.nonfinite_mismatches++ == 0) {
         worst_flat_ = flat;
       }
@@ -200,7 +200,7 @@ class Judge {
     result_.max_abs = std::max(result_.max_abs, d);
     result_.max_ulp = std::max(result_.max_ulp, d / unit_at<T>(reference));
     if (d > allowed) {
-      ++result_.violations;
+      add_violation(flat);
     }
     // Where ratios tie, as they all do at infinity for exact tolerances, the larger difference is the worse one.
     const bool worse = ratio > worst_ratio_ || (ratio == worst_ratio_ && d > worst_difference_);
@@ -210,6 +210,13 @@ class Judge {
       worst_difference_ = d;
     }
     return d * d;
+  }
+
+  void add_violation(std::size_t flat) {
+    ++result_.violations;
+    if (result_.bad.size() < kMostBad) {
+      result_.bad.push_back(static_cast<std::int64_t>(flat));
+    }
   }
 
   void judge_row_error(std::size_t begin, double difference_square_sum, double reference_square_sum) {

@@ -49,6 +49,7 @@ struct Comparison {
   std::optional<double> bound_ratio;      ///< largest |d| / allowed |d|; nothing for exact tolerances
   std::optional<ComparedRow> worst_row;   ///< the row with the largest rel_l2, where the tolerance limits it
   std::optional<ComparedElement> worst;   ///< largest bound ratio, a non-finite mismatch before all; element 0 if equal
+  std::vector<std::int64_t> bad;          ///< row-major positions of violations, ascending; the first kMostBad of them
   std::string reason;                     ///< one line
 };
 
@@ -81,6 +82,9 @@ inline constexpr double kFlipsPerDifference = 0x1p10;
 
 /// An element with both values and their bits. Throws Error(internal) for tensors of different types or forms.
 [[nodiscard]] ComparedElement compared_element(const Tensor& reference, const Tensor& candidate, std::int64_t flat);
+
+/// Violations whose positions are kept: enough to say where they lie, without a copy of a large tensor's.
+inline constexpr std::size_t kMostBad = std::size_t{1} << 22U;
 
 /// Elements from which on a constant float tensor is degenerate.
 inline constexpr std::int64_t kDegenerateCount = 16;

@@ -115,13 +115,13 @@ TEST(CompareBf16, HoldsEachElementToOneUnitAndAPartOfTheRow) {
   }
   Tensor candidate = reference;
   set(candidate, 66, 1.0F + 3 * 0x1p-7F);
-  Comparison c = compared("o", reference, candidate);
+  Comparison c = compared("og", reference, candidate);
   EXPECT_EQ(c.verdict, Verdict::pass) << c.reason;
   EXPECT_EQ(*c.bound_ratio, 1);
   EXPECT_EQ(c.max_ulp, 3);
   EXPECT_EQ(c.max_abs, 3 * 0x1p-7);
   set(candidate, 66, 1.0F + 4 * 0x1p-7F);
-  c = compared("o", reference, candidate);
+  c = compared("og", reference, candidate);
   EXPECT_EQ(c.verdict, Verdict::fail);
   EXPECT_EQ(c.violations, 1);
   EXPECT_THAT(c.worst->index, ElementsAre(1, 2));

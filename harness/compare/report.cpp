@@ -6,8 +6,9 @@ namespace attndiff {
 namespace {
 
 bool has_verdict(const FixtureReport& fixture, Verdict verdict) noexcept {
-  return std::any_of(fixture.comparisons.begin(), fixture.comparisons.end(),
-                     [&](const ComparisonRecord& c) { return c.result.verdict == verdict; });
+  return std::any_of(fixture.comparisons.begin(), fixture.comparisons.end(), [&](const ComparisonRecord& c) {
+    return c.result.verdict == verdict && !c.known_failure.has_value();
+  });
 }
 
 bool verified_with(const FixtureReport& fixture, const std::string& candidate) noexcept {
@@ -21,13 +22,13 @@ bool anything_verified(const FixtureReport& fixture) noexcept {
 }
 
 bool any_failure(const FixtureReport& fixture) noexcept {
-  return fails_run(fixture.verdict) ||
-         std::any_of(fixture.comparisons.begin(), fixture.comparisons.end(),
-                     [](const ComparisonRecord& c) { return fails_run(c.result.verdict); });
+  return fails_run(fixture.verdict) || std::any_of(fixture.comparisons.begin(), fixture.comparisons.end(),
+                                                   [](const ComparisonRecord& c) { return c.fails(); });
 }
 
 bool bad_input(const FixtureReport& fixture) noexcept {
-  return fixture.error.has_value() || fixture.verdict == Verdict::error || has_verdict(fixture, Verdict::error);
+  return fixture.error.has_value() || !fixture.uncovered.empty() || fixture.verdict == Verdict::error ||
+         has_verdict(fixture, Verdict::error);
 }
 
 /// What this fixture alone would make of the run.
@@ -44,6 +45,8 @@ ExitReason reason_of(const FixtureReport& fixture, const std::vector<std::string
 }
 
 }  // namespace
+
+bool ComparisonRecord::fails() const noexcept { return fails_run(result.verdict) && !known_failure.has_value(); }
 
 bool ComparisonRecord::verified() const noexcept { return result.counted && info_of(result.verdict).verified; }
 
@@ -87,7 +90,7 @@ Verdict overall_verdict(const FixtureReport& fixture) noexcept {
       return v;
     }
   }
-  if (fixture.error.has_value() || has_verdict(fixture, Verdict::error)) {
+  if (fixture.error.has_value() || !fixture.uncovered.empty() || has_verdict(fixture, Verdict::error)) {
     return Verdict::error;
   }
   for (const Verdict v : {Verdict::explained, Verdict::tie}) {
@@ -133,7 +136,7 @@ Totals totals_of(const RunReport& report) noexcept {
 const ComparisonRecord* first_failure(const RunReport& report) noexcept {
   for (const FixtureReport& fixture : report.fixtures) {
     for (const ComparisonRecord& c : fixture.comparisons) {
-      if (fails_run(c.result.verdict)) {
+      if (c.fails()) {
         return &c;
       }
     }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,9 +26,13 @@ struct ComparisonRecord {
   std::string mode;        ///< "free" or "lockstep"
   std::string stage;
   Comparison result;
-  std::string tolerance;  ///< StageTolerance::text()
-  std::string repro;      ///< a command that makes just this comparison
+  std::string tolerance;                     ///< StageTolerance::text()
+  std::string repro;                         ///< a command that makes just this comparison
+  std::optional<std::string> location;       ///< which rows, heads, tiles the elements beyond their bound are
+  std::optional<std::string> known_failure;  ///< why a failing comparison is excused, with owner and date
 
+  /// It fails the run: a failing verdict that no list of known failures excuses.
+  [[nodiscard]] bool fails() const noexcept;
   /// Something was compared here and agreed.
   [[nodiscard]] bool verified() const noexcept;
 };
@@ -37,6 +42,8 @@ struct FixtureReport {
   Verdict verdict = Verdict::unobserved;  ///< overall_verdict() of what follows
   std::optional<std::string> error;       ///< why the fixture, or the rest of it, could not be judged
   std::vector<ComparisonRecord> comparisons;
+  std::map<std::string, std::int64_t, std::less<>> coverage;  ///< what the fixture exercises, by counter
+  std::vector<std::string> uncovered;  ///< what it declares that it must exercise, and does not: its own fault
 };
 
 /// Something that went wrong outside every fixture: a backend that is not available, a report that cannot be written.

@@ -13,8 +13,8 @@ constexpr std::array<VerdictInfo, kVerdictCount> kVerdicts{{
     {Verdict::tie, "tie", Effect::none, true,
      "A selection differs only among positions whose scores are equal on both sides."},
     {Verdict::explained, "explained", Effect::none, true,
-     "A free-running selection equals what the reference's own selection gives from the candidate's index queries, "
-     "keys, weights and mask, and those pass in lockstep."},
+     "A free-running choice differs from the reference's own and is exactly what the reference chooses from the "
+     "candidate's index queries, keys, weights and mask, each of which was judged."},
     {Verdict::unobserved, "unobserved", Effect::none, false,
      "The candidate's plan does not publish the stage, because a fused segment holds it: listed, neither a pass nor "
      "missing."},
@@ -27,7 +27,7 @@ constexpr std::array<VerdictInfo, kVerdictCount> kVerdicts{{
     {Verdict::uncertified, "uncertified", Effect::fails_run, false,
      "A selection differs, and the candidate does not publish what could explain it."},
     {Verdict::crashed, "crashed", Effect::fails_run, false,
-     "The candidate crashed, ran past its time limit or left its device in an error state."},
+     "The candidate refused a call, raised an error or left its device in an error state, and ran no further."},
     {Verdict::error, "error", Effect::bad_input, false,
      "The fixture cannot be read or contradicts itself; nothing is concluded about the candidate."},
 }};

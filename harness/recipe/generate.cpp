@@ -66,6 +66,7 @@ void write_initial_state(const Recipe& recipe, FixtureWriter& writer) {
 void generate(const Recipe& recipe, const std::string& out_path) {
   FixtureWriter writer(out_path, {.producer = "attndiff generate",
                                   .note = recipe.note,
+                                  .must_cover = recipe.must_cover,
                                   .config = recipe.config,
                                   .layers = recipe.roles(),
                                   .steps = recipe.steps});

@@ -216,6 +216,7 @@ Recipe parse_recipe(std::string_view text, const std::string& source) {
   TomlTable root(document, source, "");
   Recipe recipe;
   recipe.note = root.text("note").value_or("");
+  recipe.must_cover = root.text("must_cover").value_or("");
   recipe.seed =
       static_cast<std::uint64_t>(root.integer("seed", 0, std::numeric_limits<std::int64_t>::max()).value_or(0));
   read_steps(root, recipe);

@@ -80,31 +80,27 @@ class FreeRun final : public CandidateRun {
   [[nodiscard]] std::vector<StageJudgement> run(const ReferenceCall& call, const std::set<int>& wanted) override {
     const Plan plan = candidate_.plan(context_.fixture, call.input.step, call.input.layer);
     const std::set<int> published = published_stages(plan);
+    // Everything published is kept, whatever is judged: a stage's verdict looks at what it was made from.
     const auto kept = [&](const StageInfo& stage) {
-      const bool needed = stage.followed || wanted.count(stage.id) != 0 || feeds(stage.id, wanted);
-      return needed && published.count(stage.id) != 0 ? Interest::read : Interest::nothing;
+      return published.count(stage.id) != 0 ? Interest::read : Interest::nothing;
     };
     Capture found(kept);
     sequence_->forward(call.input, found);
     Follower follower(context_, found.stages(), plan.selection_order, kept);
     const bool followed = follow(call.input, follower);
-    return judge_free(wanted, {.family = context_.family,
-                               .tolerances = context_.tolerances,
-                               .selection_order = plan.selection_order,
-                               .candidate = found.stages(),
-                               .following = followed ? follower.stages() : call.stages,
-                               .reference = call.stages,
-                               .certifiable = followed && certifiable(published, call.stages)});
+    const FreeEvidence evidence{.family = context_.family,
+                                .tolerances = context_.tolerances,
+                                .selection_order = plan.selection_order,
+                                .candidate = found.stages(),
+                                .following = followed ? follower.stages() : call.stages,
+                                .reference = call.stages,
+                                .certifiable = followed && certifiable(published, call.stages),
+                                .same_history = same_history_};
+    same_history_ = same_history_ && codes_are_determined(evidence);
+    return judge_free(wanted, evidence);
   }
 
  private:
-  [[nodiscard]] bool feeds(int id, const std::set<int>& wanted) const {
-    return std::any_of(wanted.begin(), wanted.end(), [&](int w) {
-      const auto& inputs = context_.family.stages[static_cast<std::size_t>(w)].inputs;
-      return std::find(inputs.begin(), inputs.end(), id) != inputs.end();
-    });
-  }
-
   /// Runs the follower; false once the candidate's values made that impossible (an index that names no row), from when
   /// on the reference's own results are all there is to compare with.
   bool follow(const LayerInput& input, Observer& observer) {
@@ -139,6 +135,7 @@ class FreeRun final : public CandidateRun {
   std::unique_ptr<Sequence> sequence_;
   std::unique_ptr<Sequence> follower_;
   bool certifiable_ = true;
+  bool same_history_ = true;
 };
 
 class LockstepRun final : public CandidateRun {

@@ -32,12 +32,19 @@ struct FreeEvidence {
   const StageValues& reference;
   /// True when the reference could follow everything that decides a selection: the candidate publishes it.
   bool certifiable = false;
+  /// True while everything that the codes of earlier calls were made from agreed bit for bit.
+  bool same_history = false;
 };
+
+/// True when every code of the call is made from stages that both sides publish and that agree bit for bit: then both
+/// must quantise to the same codes.
+[[nodiscard]] bool codes_are_determined(const FreeEvidence& evidence);
 
 /// Judges the stages in `wanted`, each with its tolerance, against the reference that follows the candidate: a discrete
 /// stage that differs from the reference's own, but is exactly what the reference makes of the candidate's inputs to
 /// it, is `explained`; one that differs only among positions of equal score on both sides is a `tie`; another one
-/// fails, as `uncertified` where the candidate does not publish what would certify it.
+/// fails, as `uncertified` where the candidate does not publish what would certify it. A quantised stage whose inputs
+/// agree bit for bit may not differ, whatever its tolerance says about flips before it.
 [[nodiscard]] std::vector<StageJudgement> judge_free(const std::set<int>& wanted, const FreeEvidence& evidence);
 
 /// True when a stage's two selections differ only among positions whose scores are equal on both sides, and the

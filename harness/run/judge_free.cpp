@@ -59,6 +59,34 @@ std::vector<double> input_differences(const StageInfo& stage, const FreeEvidence
   return total;
 }
 
+/// True when the stage is made, without a sum on the way, from stages that both sides publish, and these agree bit for
+/// bit.
+bool is_determined(const StageInfo& stage, const FreeEvidence& e) {
+  if (stage.inputs.empty()) {
+    return false;  // made from x and weights: what happens in between is not seen
+  }
+  return std::all_of(stage.inputs.begin(), stage.inputs.end(), [&](int id) {
+    const Tensor* ours = e.following.find(id);
+    const Tensor* theirs = e.candidate.find(id);
+    if (e.reference.find(id) == nullptr) {
+      return true;  // the call has no such stage
+    }
+    if (ours != nullptr && theirs != nullptr) {
+      return same(*ours, *theirs);
+    }
+    const StageInfo& input = e.family.stages[static_cast<std::size_t>(id)];
+    return !input.summed && is_determined(input, e);
+  });
+}
+
+/// The tolerance of a quantised stage whose inputs agree: no flip before it can excuse a difference. One element may
+/// differ where a rotation lies between, whose table may be off by a unit of float32.
+StageTolerance without_flips(StageTolerance tolerance) {
+  tolerance.max_different_fraction = 0;
+  tolerance.always_allowed = 1;
+  return tolerance;
+}
+
 /// True when two selections differ only among positions whose scores are equal on both sides.
 bool differs_among_equal_scores(const Tensor& ours, const Tensor& theirs, const Tensor& our_scores,
                                 const Tensor& their_scores) {
@@ -150,11 +178,21 @@ bool is_tie(const StageInfo& stage, const FreeEvidence& e, const Tensor& ours, c
   return scored && differs_among_equal_scores(ours, theirs, *our_scores, *their_scores);
 }
 
+bool codes_are_determined(const FreeEvidence& e) {
+  return std::all_of(e.family.stages.begin(), e.family.stages.end(), [&](const StageInfo& stage) {
+    return stage.kind != StageKind::code || e.reference.find(stage.id) == nullptr ||
+           (e.following.find(stage.id) != nullptr && e.candidate.find(stage.id) != nullptr &&
+            same(*e.following.find(stage.id), *e.candidate.find(stage.id))) ||
+           is_determined(stage, e);
+  });
+}
+
 std::vector<StageJudgement> judge_free(const std::set<int>& wanted, const FreeEvidence& e) {
   std::vector<StageJudgement> judgements;
   for (const int id : wanted) {
     const StageInfo& stage = e.family.stages[static_cast<std::size_t>(id)];
-    const StageTolerance& tolerance = e.tolerances.at(stage);
+    const bool determined = stage.kind == StageKind::code && e.same_history && is_determined(stage, e);
+    const StageTolerance tolerance = determined ? without_flips(e.tolerances.at(stage)) : e.tolerances.at(stage);
     const Tensor* ours = e.following.find(id);
     const std::vector<double> upstream = ours != nullptr && ours->shape().rank() > 0
                                              ? input_differences(stage, e, ours->shape()[0])

@@ -63,11 +63,10 @@ ComparisonRecord record(const std::string& stage, Verdict verdict) {
 /// One fixture: q passes, idx and out fail.
 RunReport report(const std::string& path = "some/folder/tiny-ties.h5") {
   RunReport run;
-  run.fixtures.push_back(
-      {.path = path,
-       .verdict = Verdict::fail,
-       .error = {},
-       .comparisons = {record("q", Verdict::pass), record("idx", Verdict::fail), record("out", Verdict::fail)}});
+  FixtureReport& fixture = run.fixtures.emplace_back();
+  fixture.path = path;
+  fixture.verdict = Verdict::fail;
+  fixture.comparisons = {record("q", Verdict::pass), record("idx", Verdict::fail), record("out", Verdict::fail)};
   return run;
 }
 

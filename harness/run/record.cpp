@@ -14,6 +14,7 @@ void record(const std::string& from, const std::string& to, Backend& backend) {
   const ModelFamily& family = family_named(fixture.config().family);
   FixtureWriter writer(to, {.producer = version_text() + ", backend " + backend.name(),
                             .note = fixture.note(),
+                            .must_cover = fixture.must_cover(),
                             .config = fixture.config(),
                             .layers = fixture.layers(),
                             .steps = fixture.steps()});

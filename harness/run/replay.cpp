@@ -7,8 +7,11 @@
 #include <set>
 #include <utility>
 
+#include "harness/compare/locate.h"
 #include "harness/fixture/reader.h"
 #include "harness/run/candidate_run.h"
+#include "harness/run/coverage.h"
+#include "harness/run/known_failures.h"
 #include "harness/run/layer_loader.h"
 #include "harness/run/repro.h"
 #include "reference/contract/error.h"
@@ -64,6 +67,8 @@ class FixtureReplay {
         run_layer(step, layer);
       }
     }
+    report_.coverage = coverage_.coverage().all();
+    report_.uncovered = unmet(coverage_.coverage(), parse_must_cover(fixture_.must_cover(), "/ attribute must_cover"));
   }
 
  private:
@@ -85,8 +90,9 @@ class FixtureReplay {
     if (options_.mode != ReplayMode::lockstep) {
       runners_.push_back({.backend = &candidate, .run = make_free_run(context_, candidate, *backends_.reference)});
     }
-    if (options_.mode != ReplayMode::free && driven) {
-      if (reference_->slots() == nullptr) {
+    const bool bounded = reference_->slots() != nullptr;
+    if (options_.mode == ReplayMode::lockstep || (options_.mode == ReplayMode::both && driven && bounded)) {
+      if (!bounded) {
         throw Error(ErrorKind::usage, {.file = {},
                                        .object = "--mode lockstep",
                                        .problem = "reference " + backends_.reference->name() + " gives no bounds",
@@ -122,6 +128,14 @@ class FixtureReplay {
     const LayerInput input = loader_.load(step, layer);
     Capture own([&](const StageInfo&) { return unrounded_ ? Interest::read | Interest::unrounded : Interest::read; });
     reference_->forward(input, own);
+    if (input.shared && input.shared->candidates.defined()) {
+      coverage_.shared_candidates(input.shared->candidates);
+    }
+    coverage_.count({.config = fixture_.config(),
+                     .role = fixture_.layers()[layer],
+                     .shape = input.shape,
+                     .sequence = input.sequence},
+                    [&](int id) { return own.find(id); });
     const ReferenceCall call{.input = input, .stages = own.stages(), .slots = reference_->slots()};
     for (Runner& runner : runners_) {
       if (runner.run) {
@@ -136,8 +150,11 @@ class FixtureReplay {
         ComparisonRecord record = describe(runner, call.input, std::string(judgement.stage->name));
         record.tolerance = std::move(judgement.tolerance);
         record.result = std::move(judgement.result);
+        record.location = location_of(*judgement.stage, call.input, record.result);
+        record.result.bad.clear();
         report_.comparisons.push_back(std::move(record));
       }
+      list_unobserved(runner, call.input);
     } catch (const Error& e) {
       if (e.kind() == ErrorKind::input || e.kind() == ErrorKind::unavailable) {
         throw;
@@ -148,6 +165,34 @@ class FixtureReplay {
       report_.comparisons.push_back(std::move(record));
       runner.run.reset();
     }
+  }
+
+  /// Stages inside a segment of the candidate that it does not publish: neither a pass nor missing.
+  void list_unobserved(const Runner& runner, const LayerInput& input) {
+    const Plan plan = runner.backend->plan(fixture_, input.step, input.layer);
+    const std::set<int> published = published_stages(plan);
+    for (const Segment& segment : plan.segments) {
+      for (const int id : segment.stages) {
+        if (published.count(id) == 0 && judged(input.step, input.layer) && (asked_.empty() || asked_.count(id) != 0)) {
+          ComparisonRecord record =
+              describe(runner, input, std::string(family_.stages[static_cast<std::size_t>(id)].name));
+          record.result.verdict = Verdict::unobserved;
+          record.result.reason = "inside a fused segment of the candidate";
+          report_.comparisons.push_back(std::move(record));
+        }
+      }
+    }
+  }
+
+  /// Where the elements beyond their bound lie; nothing where none is, or where they are too many to say.
+  [[nodiscard]] std::optional<std::string> location_of(const StageInfo& stage, const LayerInput& input,
+                                                       const Comparison& result) const {
+    const LayerRole& role = fixture_.layers()[input.layer];
+    const auto shape = stage.shape(fixture_.config(), role, input.shape);
+    if (!fails_run(result.verdict) || result.bad.empty() || result.bad.size() == kMostBad || !shape) {
+      return std::nullopt;
+    }
+    return locate(stage, fixture_.config(), role, input.shape, *shape, result.bad);
   }
 
   [[nodiscard]] ComparisonRecord describe(const Runner& runner, const LayerInput& input, std::string stage) const {
@@ -185,6 +230,7 @@ class FixtureReplay {
   std::unique_ptr<Sequence> reference_;
   std::vector<Runner> runners_;
   bool unrounded_ = false;
+  CoverageCounter coverage_;
   FixtureReport& report_;
 };
 
@@ -204,6 +250,18 @@ FixtureReport replay_fixture(const std::string& path, const ReplayBackends& back
   }
   report.verdict = overall_verdict(report);
   return report;
+}
+
+std::string apply_known_failures(RunReport& report, const std::string& file) {
+  const std::vector<KnownFailure> entries = read_known_failures(file, family_named(ModelConfig{}.family));
+  const KnownFailureFindings findings = match_known_failures(report, entries, today_utc());
+  for (const KnownFailureMatch& match : findings.excused) {
+    report.fixtures[match.fixture].comparisons[match.comparison].known_failure = entries[match.entry].text();
+  }
+  for (FixtureReport& fixture : report.fixtures) {
+    fixture.verdict = overall_verdict(fixture);
+  }
+  return known_failure_notes(entries, findings);
 }
 
 std::vector<std::string> unanswered(const RunReport& report, const ReplayOptions& options) {

@@ -40,13 +40,18 @@ struct ReplayBackends {
 /// In free mode a second run of the reference follows the candidate: it takes over the candidate's discrete stages
 /// (codes, masks, positions) and index weights, once judged, so that every stage is judged by what the candidate itself
 /// had to start from. In lockstep it is the other way round, and bounds are derived (docs/verdicts.md). A candidate
-/// that takes nothing from outside, such as `recorded`, runs freely only.
+/// that takes nothing from outside, such as `recorded`, and one beside a reference that gives no bounds, run freely
+/// only.
 ///
 /// Whatever is wrong with the fixture ends up in the report's `error`, with what had been compared before; a candidate
 /// that throws is `crashed` there and runs no further in that mode. Throws only Error(usage), for an unknown stage or a
 /// mode that the backends cannot run, and Error(unavailable).
 [[nodiscard]] FixtureReport replay_fixture(const std::string& path, const ReplayBackends& backends,
                                            const ReplayOptions& options);
+
+/// Marks the failing comparisons that a list of known failures excuses today, and judges the fixtures again without
+/// them. Returns notes for people: entries that have expired or excused nothing.
+[[nodiscard]] std::string apply_known_failures(RunReport& report, const std::string& file);
 
 /// What the options ask for and no comparison of the run answered to: "stage lse", "layer 99".
 [[nodiscard]] std::vector<std::string> unanswered(const RunReport& report, const ReplayOptions& options);

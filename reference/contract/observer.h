@@ -44,8 +44,8 @@ struct Stream {
 };
 
 /// The one seam through which results are recorded, compared, restored and falsified.
-/// An implementation asks interest() for every stage of a call before it prepares the layer, then offers each
-/// stage it was asked about, in table order. With no interest at all it runs its production plan unchanged.
+/// An implementation asks interest() for every stage that exists in a call before it prepares the layer, then offers
+/// each stage it was asked about, in table order. With no interest at all it runs its production plan unchanged.
 class Observer {
  public:
   Observer() = default;

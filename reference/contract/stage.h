@@ -38,6 +38,8 @@ struct StageInfo {
   /// A discrete value, or one that decides a selection: in free mode the reference follows the candidate's, once it has
   /// been judged, so that what comes after is judged by itself.
   bool followed = false;
+  /// Made by sums whose order is free: two correct implementations may round to different sides even from equal inputs.
+  bool summed = false;
   /// Its shape in a call, or nothing where the layer's kind or the call has no such stage.
   std::optional<Shape> (*shape)(const ModelConfig&, const LayerRole&, const CallShape&) = nullptr;
 };

@@ -15,6 +15,9 @@ RowCache::RowCache(std::int64_t capacity, std::int64_t width) : capacity_(capaci
 
 void RowCache::write(std::int64_t first, std::span<const Bf16> rows) {
   const std::int64_t count = static_cast<std::int64_t>(rows.size()) / width_;
+  if (count * width_ != static_cast<std::int64_t>(rows.size())) {
+    throw Error(ErrorKind::internal, "a row cache takes whole rows");
+  }
   if (first < 0 || first + count > capacity_) {
     throw Error(ErrorKind::refused, {.file = {},
                                      .object = "row cache",
@@ -28,6 +31,9 @@ void RowCache::write(std::int64_t first, std::span<const Bf16> rows) {
 }
 
 void RowCache::read(std::int64_t count, std::span<Bf16> out) const {
+  if (count * width_ != static_cast<std::int64_t>(out.size())) {
+    throw Error(ErrorKind::internal, "a row cache is read into as many rows as were asked for");
+  }
   if (count > capacity_) {
     throw Error(ErrorKind::refused, {.file = {},
                                      .object = "row cache",

@@ -4,11 +4,6 @@
 
 namespace attndiff::deepseek_v41 {
 
-double worst_case_sum_bound(std::int64_t terms, double magnitude_sum) noexcept {
-  const double ku = static_cast<double>(terms) * kUnitRoundoff;
-  return ku / (1 - ku) * magnitude_sum;
-}
-
 std::optional<Tensor> stage_slack(int stage, const BoundInputs& in) {
   const ModelConfig& c = in.config;
   switch (static_cast<StageId>(stage)) {

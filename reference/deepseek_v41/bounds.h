@@ -13,11 +13,12 @@ namespace attndiff::deepseek_v41 {
 /// Nothing for a stage that its inputs determine exactly: codes, states copied from codes, masks, positions.
 ///
 /// Sums of K products: kSumFactor * sqrt(K) * 2^-24 * |w| * |x| in 2-norms. Rounding errors of a sum act like
-/// independent ones of mean zero, and then stay within lambda * sqrt(K) * u * |w|.|x| with probability
-/// 1 - 2 exp(-lambda^2 (1 - u)^2 / 2) (Higham, Mary, "A new approach to probabilistic rounding error analysis", SIAM
-/// J. Sci. Comput. 41(5), 2019, theorem 2.4). Where a value was rounded to bf16 on the way, the slack before that
-/// rounding becomes the distance by which the rounded value can move, mostly nothing; such moves, too, are combined as
-/// independent where many of them enter one number.
+/// independent ones of mean zero, and then stay within lambda * sqrt(K) * u * |w|.|x| but for a probability of
+/// 2 K exp(-lambda^2 (1 - u)^2 / 2) (Higham, Mary, "A new approach to probabilistic rounding error analysis", SIAM
+/// J. Sci. Comput. 41(5), 2019: theorem 2.4 for a product of K factors 1 + delta, theorem 3.1 for inner products).
+/// Where a value was rounded to bf16 on the way, the slack before that rounding becomes the distance by which the
+/// rounded value can move, mostly nothing; such moves, too, are combined as independent where many of them enter one
+/// number.
 [[nodiscard]] std::optional<Tensor> stage_slack(int stage, const BoundInputs& inputs);
 
 /// lambda of the candidate's sum, 8, and 2 more for the reference's own float32 sum, which runs in blocks.
@@ -25,9 +26,5 @@ inline constexpr float kSumFactor = 10.0F;
 
 /// Unit roundoff of float32.
 inline constexpr float kUnitRoundoff = 0x1p-24F;
-
-/// The worst-case bound gamma_K * sum |w||x| of one sum, for information: thousands of times the true error, it would
-/// let a partial sum kept in bf16 pass.
-[[nodiscard]] double worst_case_sum_bound(std::int64_t terms, double magnitude_sum) noexcept;
 
 }  // namespace attndiff::deepseek_v41

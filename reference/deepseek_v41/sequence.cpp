@@ -48,9 +48,10 @@ void restore_partial_group(const ModelConfig& c, const LayerRole& role, std::int
             required(role, "comp_score_state", declared.comp_score_state, DType::f32, due));
 }
 
-LayerState restored(const ModelConfig& c, const LayerRole& role, std::int64_t start_pos,
+LayerState restored(const Engine& engine, const LayerRole& role, std::int64_t start_pos,
                     const InitialLayerState& declared) {
-  LayerState state = new_state(c, role);
+  const ModelConfig& c = engine.config;
+  LayerState state = engine.steps.new_state(c, role);
   state.ring = required(role, "window", declared.window, DType::bf16, {c.window, c.head_dim});
   if (!role.is_kv_source) {
     return state;
@@ -66,6 +67,16 @@ LayerState restored(const ModelConfig& c, const LayerRole& role, std::int64_t st
         0, required(role, "index_k", declared.index_k, DType::bf16, {groups, c.index_head_dim}).as<Bf16>());
   }
   return state;
+}
+
+void check_owner(const char* name, std::optional<std::int64_t> owner, bool found) {
+  if (owner && !found) {
+    throw Error(ErrorKind::refused, {.file = {},
+                                     .object = std::string("initial state ") + name,
+                                     .problem = "names no layer that could have written the slot",
+                                     .expected = "the layer_id of a source",
+                                     .found = std::to_string(*owner)});
+  }
 }
 
 std::shared_ptr<const RowCache> cache_of(const Tensor& rows) {
@@ -85,9 +96,18 @@ LayerStack::LayerStack(const Engine& engine, std::span<const LayerRole> layers)
 
 void LayerStack::resume(std::int64_t start_pos, std::span<const InitialLayerState> states,
                         std::optional<std::int64_t> compress_kv_owner, std::optional<std::int64_t> index_k_owner) {
+  if (states.size() != layers_.size()) {
+    throw Error(ErrorKind::refused, {.file = {},
+                                     .object = "initial state",
+                                     .problem = "one for each layer is needed",
+                                     .expected = std::to_string(layers_.size()),
+                                     .found = std::to_string(states.size())});
+  }
+  slots_ = Slots{};
+  last_layer_.reset();
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const LayerRole& role = layers_[i];
-    states_[i] = restored(engine_.config, role, start_pos, states[i]);
+    states_[i] = restored(engine_, role, start_pos, states[i]);
     next_position_[i] = start_pos;
     if (!role.is_kv_source) {
       continue;
@@ -99,6 +119,8 @@ void LayerStack::resume(std::int64_t start_pos, std::span<const InitialLayerStat
       slots_.index_k = {.value = states_[i].index_keys, .owner = role.layer_id};
     }
   }
+  check_owner("compress_kv_owner", compress_kv_owner, slots_.compress_kv.has_value());
+  check_owner("index_k_owner", index_k_owner, slots_.index_k.has_value());
 }
 
 void LayerStack::begin_step(std::size_t layer, const CallShape& call) {
@@ -116,6 +138,7 @@ LayerResult LayerStack::forward(std::size_t layer, const LayerWeights& weights, 
     throw refusal(role, "start_pos", "does not continue the sequence", std::to_string(next_position_[layer]),
                   std::to_string(call.start_pos));
   }
+  check_call(engine_.config, role, call, x.shape());
   begin_step(layer, call);
   if (shared != nullptr) {
     constexpr std::int64_t kDeclared = -1;

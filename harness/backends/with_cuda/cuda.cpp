@@ -1,5 +1,6 @@
 #include "harness/backends/cuda.h"
 
+#include <cstdlib>
 #include <utility>
 
 #include "device/gpu.h"
@@ -10,6 +11,10 @@
 
 namespace attndiff {
 namespace {
+
+/// Switches of checking runs, set by scripts/gpu_gate.sh; results do not depend on them.
+constexpr const char* kClearProducts = "ATTNDIFF_CUDA_CLEAR_PRODUCTS";
+constexpr const char* kPoison = "ATTNDIFF_CUDA_POISON";
 
 class CudaSequence final : public Sequence {
  public:
@@ -64,6 +69,8 @@ class CudaBackend final : public Backend {
     if (!runtime || fixture_ != &fixture) {
       device::RuntimeOptions options;
       options.threads = threads_;
+      options.clear_products = std::getenv(kClearProducts) != nullptr;  // NOLINT(concurrency-mt-unsafe): read only
+      options.poison = std::getenv(kPoison) != nullptr;                 // NOLINT(concurrency-mt-unsafe)
       runtime = std::make_shared<device::Runtime>(fixture.config(), fixture.layers(), ordinal_, options);
       runtime_ = runtime;
       fixture_ = &fixture;
