@@ -56,6 +56,10 @@ class Backend {
   /// Versions, device and driver, for reports.
   [[nodiscard]] virtual std::string description() const = 0;
 
+  /// Whether it computes: then a stage that must be observable is missing where it is not published. A recording has
+  /// only what was recorded.
+  [[nodiscard]] virtual bool computes() const { return true; }
+
   /// What it publishes and accepts in a layer of that kind.
   [[nodiscard]] virtual Plan plan(const FixtureReader& fixture, std::size_t step, std::size_t layer) const = 0;
 

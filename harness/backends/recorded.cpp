@@ -40,6 +40,7 @@ class RecordedBackend final : public Backend {
  public:
   [[nodiscard]] std::string name() const override { return "recorded"; }
   [[nodiscard]] std::string description() const override { return "the tensors stored in each fixture"; }
+  [[nodiscard]] bool computes() const override { return false; }
 
   [[nodiscard]] Plan plan(const FixtureReader& fixture, std::size_t step, std::size_t layer) const override {
     const ModelFamily& family = family_named(fixture.config().family);

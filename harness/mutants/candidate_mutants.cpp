@@ -27,7 +27,7 @@ void negated(const LayerCall&, TensorView& view) {
   }
 }
 
-/// The last row of the last axis, in one call only: the fixture's last is the easiest to leave out.
+/// The very last row of a prefill: the easiest to leave out.
 void last_row_dead(const LayerCall& call, TensorView& view) {
   if (call.shape.prefill()) {
     const auto width = static_cast<std::size_t>(view.shape[view.shape.rank() - 1]);
@@ -49,7 +49,7 @@ void one_unit_off(const LayerCall&, TensorView& view) {
   }
 }
 
-/// Rounds towards zero what the reference had rounded to nearest: half of the values are one unit lower.
+/// Every other value one bfloat16 unit smaller in magnitude: within a unit everywhere.
 void every_other_unit_lower(const LayerCall&, TensorView& view) {
   bool lower = false;
   for (Bf16& v : elements<Bf16>(view)) {

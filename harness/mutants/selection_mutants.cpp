@@ -60,9 +60,7 @@ std::int32_t bucket_of(float score) {
 
 /// A radix selection whose threshold bucket holds no more positions than are still to be picked, and drops later ones.
 std::vector<std::int32_t> truncated_bucket_topk(Scores s, std::int64_t k) {
-  const auto by_bucket =
-      first_k(s.size(), k, [&](auto a, auto b) { return bucket_of(at(s, a)) > bucket_of(at(s, b)); });
-  return by_bucket;
+  return first_k(s.size(), k, [&](auto a, auto b) { return bucket_of(at(s, a)) > bucket_of(at(s, b)); });
 }
 
 template <typename Topk>

@@ -54,6 +54,7 @@ class Follower final : public Observer {
     const FreeEvidence evidence{.family = context_.family,
                                 .tolerances = context_.tolerances,
                                 .selection_order = order_,
+                                .arithmetic = {},
                                 .candidate = candidate_,
                                 .following = own_,
                                 .reference = own_};
@@ -76,6 +77,8 @@ class FreeRun final : public CandidateRun {
         follower_(reference.start(context.fixture)) {}
 
   [[nodiscard]] const char* mode() const override { return "free"; }
+  /// What the candidate made of the last call.
+  [[nodiscard]] const StageValues& found() const noexcept { return found_; }
 
   [[nodiscard]] std::vector<StageJudgement> run(const ReferenceCall& call, const std::set<int>& wanted) override {
     const Plan plan = candidate_.plan(context_.fixture, call.input.step, call.input.layer);
@@ -86,12 +89,16 @@ class FreeRun final : public CandidateRun {
     };
     Capture found(kept);
     sequence_->forward(call.input, found);
-    Follower follower(context_, found.stages(), plan.selection_order, kept);
+    found_ = found.take();
+    Follower follower(context_, found_, plan.selection_order, [&](const StageInfo& stage) {
+      return wanted.count(stage.id) != 0 ? Interest::read : kept(stage);
+    });
     const bool followed = follow(call.input, follower);
     const FreeEvidence evidence{.family = context_.family,
                                 .tolerances = context_.tolerances,
                                 .selection_order = plan.selection_order,
-                                .candidate = found.stages(),
+                                .arithmetic = plan.arithmetic,
+                                .candidate = found_,
                                 .following = followed ? follower.stages() : call.stages,
                                 .reference = call.stages,
                                 .certifiable = followed && certifiable(published, call.stages),
@@ -134,8 +141,38 @@ class FreeRun final : public CandidateRun {
   Backend& candidate_;
   std::unique_ptr<Sequence> sequence_;
   std::unique_ptr<Sequence> follower_;
+  StageValues found_;
   bool certifiable_ = true;
   bool same_history_ = true;
+};
+
+/// The plan that runs when nobody looks: only the layer's result is read, and it must be the observed run's, bit for
+/// bit.
+class ProductionRun final : public CandidateRun {
+ public:
+  ProductionRun(const RunContext& context, Backend& candidate, const FreeRun& observed)
+      : context_(context), sequence_(candidate.start(context.fixture)), observed_(observed) {}
+
+  [[nodiscard]] const char* mode() const override { return "production"; }
+  [[nodiscard]] bool looks_at(const CandidateRun& other) const override { return &other == &observed_; }
+
+  [[nodiscard]] std::vector<StageJudgement> run(const ReferenceCall& call, const std::set<int>& wanted) override {
+    static const StageTolerance kExact;
+    const StageInfo& result = context_.family.stages.back();
+    Capture found([&](const StageInfo& stage) { return stage.id == result.id ? Interest::read : Interest::nothing; });
+    sequence_->forward(call.input, found);
+    if (wanted.count(result.id) == 0) {
+      return {};
+    }
+    return {{.stage = &result,
+             .result = compare(result, observed_.found().find(result.id), found.find(result.id), kExact),
+             .tolerance = "bit for bit what the observed run gives"}};
+  }
+
+ private:
+  const RunContext& context_;
+  std::unique_ptr<Sequence> sequence_;
+  const FreeRun& observed_;
 };
 
 class LockstepRun final : public CandidateRun {
@@ -148,9 +185,13 @@ class LockstepRun final : public CandidateRun {
   [[nodiscard]] std::vector<StageJudgement> run(const ReferenceCall& call, const std::set<int>& wanted) override {
     const Plan plan = candidate_.plan(context_.fixture, call.input.step, call.input.layer);
     const std::set<int> accepted = accepted_stages(plan);
+    const std::set<int> published = published_stages(plan);
     Substitution restoring(
         [&](const StageInfo& stage) { return accepted.count(stage.id) != 0 ? call.stages.find(stage.id) : nullptr; },
-        [&](const StageInfo& stage) { return wanted.count(stage.id) != 0 ? Interest::read : Interest::nothing; });
+        [&](const StageInfo& stage) {
+          const bool asked = wanted.count(stage.id) != 0 && published.count(stage.id) != 0;
+          return asked ? Interest::read : Interest::nothing;
+        });
     sequence_->forward(call.input, restoring);
 
     WeightNorms& norms = norms_of(call.input);
@@ -191,8 +232,16 @@ class LockstepRun final : public CandidateRun {
 std::set<int> published_stages(const Plan& plan) { return collect(plan, &Segment::publishes); }
 std::set<int> accepted_stages(const Plan& plan) { return collect(plan, &Segment::accepts); }
 
-std::unique_ptr<CandidateRun> make_free_run(const RunContext& context, Backend& candidate, Backend& reference) {
-  return std::make_unique<FreeRun>(context, candidate, reference);
+std::vector<std::unique_ptr<CandidateRun>> make_free_runs(const RunContext& context, Backend& candidate,
+                                                          Backend& reference) {
+  std::vector<std::unique_ptr<CandidateRun>> runs;
+  auto observed = std::make_unique<FreeRun>(context, candidate, reference);
+  const FreeRun& looked_at = *observed;
+  runs.push_back(std::move(observed));
+  if (candidate.computes()) {
+    runs.push_back(std::make_unique<ProductionRun>(context, candidate, looked_at));
+  }
+  return runs;
 }
 
 std::unique_ptr<CandidateRun> make_lockstep_run(const RunContext& context, Backend& candidate) {

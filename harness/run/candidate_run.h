@@ -36,13 +36,17 @@ class CandidateRun {
   virtual ~CandidateRun() = default;
 
   [[nodiscard]] virtual const char* mode() const = 0;
+  /// Whether this run's results are compared with that other run's.
+  [[nodiscard]] virtual bool looks_at(const CandidateRun& /*other*/) const { return false; }
   /// Runs the candidate's next call and judges the stages in `wanted`. Errors of the candidate leave as they are.
   [[nodiscard]] virtual std::vector<StageJudgement> run(const ReferenceCall& call, const std::set<int>& wanted) = 0;
 };
 
-/// The candidate continues from its own results; `follower` is a fresh run of the reference that follows it.
-[[nodiscard]] std::unique_ptr<CandidateRun> make_free_run(const RunContext& context, Backend& candidate,
-                                                          Backend& reference);
+/// The candidate continues from its own results, beside a fresh run of the reference that follows it; and, where it
+/// computes, once more with nobody looking, which must give the same. The runs go through each call in this order, and
+/// the first must outlive the others.
+[[nodiscard]] std::vector<std::unique_ptr<CandidateRun>> make_free_runs(const RunContext& context, Backend& candidate,
+                                                                        Backend& reference);
 /// The candidate continues from the reference's results.
 [[nodiscard]] std::unique_ptr<CandidateRun> make_lockstep_run(const RunContext& context, Backend& candidate);
 

@@ -37,6 +37,7 @@ class Capture final : public Observer {
   void on_stage(const LayerCall& call, StageView& view, Stream stream) override;
 
   [[nodiscard]] const StageValues& stages() const noexcept { return stages_; }
+  [[nodiscard]] StageValues take() noexcept { return std::move(stages_); }
   [[nodiscard]] const Tensor* find(int stage) const { return stages_.find(stage); }
 
  private:

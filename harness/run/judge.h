@@ -25,6 +25,7 @@ struct FreeEvidence {
   const Tolerances& tolerances;
   /// The order in which equal scores leave the candidate's selections: where it is torch's, no tie is excused.
   SelectionOrder selection_order = SelectionOrder::torch_cpu;
+  Arithmetic arithmetic;  ///< what the candidate declares beyond float32 sums
   const StageValues& candidate;
   /// What the reference makes of each stage when it follows the candidate's discrete stages, before it takes them over.
   const StageValues& following;

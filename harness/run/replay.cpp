@@ -72,10 +72,11 @@ class FixtureReplay {
   }
 
  private:
-  /// One candidate in one mode; `run` is null once it has crashed.
+  /// One candidate in one mode.
   struct Runner {
     Backend* backend = nullptr;
     std::unique_ptr<CandidateRun> run;
+    bool crashed = false;
   };
 
   void start(Backend& candidate) {
@@ -88,7 +89,9 @@ class FixtureReplay {
                                      .found = {}});
     }
     if (options_.mode != ReplayMode::lockstep) {
-      runners_.push_back({.backend = &candidate, .run = make_free_run(context_, candidate, *backends_.reference)});
+      for (auto& run : make_free_runs(context_, candidate, *backends_.reference)) {
+        runners_.push_back({.backend = &candidate, .run = std::move(run), .crashed = false});
+      }
     }
     const bool bounded = reference_->slots() != nullptr;
     if (options_.mode == ReplayMode::lockstep || (options_.mode == ReplayMode::both && driven && bounded)) {
@@ -99,7 +102,7 @@ class FixtureReplay {
                                        .expected = "--reference cpu",
                                        .found = {}});
       }
-      runners_.push_back({.backend = &candidate, .run = make_lockstep_run(context_, candidate)});
+      runners_.push_back({.backend = &candidate, .run = make_lockstep_run(context_, candidate), .crashed = false});
       unrounded_ = true;
     }
   }
@@ -109,7 +112,8 @@ class FixtureReplay {
            options_.layers.contains(fixture_.layers()[layer].layer_id);
   }
 
-  /// Stages to be compared with a candidate in that call: those asked for that both sides publish.
+  /// Stages to be compared with a candidate in that call: those asked for that both sides publish, and those that a
+  /// candidate must publish.
   [[nodiscard]] std::set<int> compared_stages(const Backend& candidate, std::size_t step, std::size_t layer) const {
     std::set<int> both;
     if (!judged(step, layer)) {
@@ -119,6 +123,12 @@ class FixtureReplay {
     for (const int id : published_stages(candidate.plan(fixture_, step, layer))) {
       if (ours.count(id) != 0 && (asked_.empty() || asked_.count(id) != 0)) {
         both.insert(id);
+      }
+    }
+    for (const StageInfo& stage : family_.stages) {
+      if (stage.required && candidate.computes() && ours.count(stage.id) != 0 &&
+          (asked_.empty() || asked_.count(stage.id) != 0)) {
+        both.insert(stage.id);
       }
     }
     return both;
@@ -138,7 +148,7 @@ class FixtureReplay {
                     [&](int id) { return own.find(id); });
     const ReferenceCall call{.input = input, .stages = own.stages(), .slots = reference_->slots()};
     for (Runner& runner : runners_) {
-      if (runner.run) {
+      if (!runner.crashed) {
         run_candidate(runner, call, compared_stages(*runner.backend, step, layer));
       }
     }
@@ -163,7 +173,14 @@ class FixtureReplay {
       record.result.verdict = Verdict::crashed;
       record.result.reason = e.what();
       report_.comparisons.push_back(std::move(record));
-      runner.run.reset();
+      stop(runner);
+    }
+  }
+
+  /// A crashed run goes no further, nor does one that is compared with it.
+  void stop(const Runner& crashed) {
+    for (Runner& runner : runners_) {
+      runner.crashed = runner.crashed || &runner == &crashed || runner.run->looks_at(*crashed.run);
     }
   }
 
@@ -208,7 +225,7 @@ class FixtureReplay {
     record.mode = mode;
     record.repro = repro_command({.reference = backends_.reference->name(),
                                   .candidate = runner.backend->name(),
-                                  .mode = mode,
+                                  .mode = mode == "production" ? "free" : mode,
                                   .layer_id = role.layer_id,
                                   .step = input.step,
                                   .stage = stage,

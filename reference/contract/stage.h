@@ -42,6 +42,10 @@ struct StageInfo {
   bool summed = false;
   /// Its shape in a call, or nothing where the layer's kind or the call has no such stage.
   std::optional<Shape> (*shape)(const ModelConfig&, const LayerRole&, const CallShape&) = nullptr;
+  /// Must be observable in every implementation: a layer's result, the state it leaves, the selection it makes.
+  bool required = false;
+  /// Sums rows by softmax weights: a plan may declare these rounded.
+  bool weighted_by_softmax = false;
 };
 
 struct BoundInputs;  // reference/bound_inputs.h

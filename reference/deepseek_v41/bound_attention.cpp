@@ -86,9 +86,9 @@ Tensor attention_slack(const BoundInputs& in, StageId stage) {
         slack.as<float>()[at * heads + h] = relative + terms + 4 * kUnitRoundoff * std::fabs(lse);
         continue;
       }
-      // A declared rounding of the weights to bf16 moves each by up to 2^-9 of itself; combining split sums rescales
-      // each part once.
-      const float declared = in.arithmetic.bf16_softmax_weights ? 0x1p-9F : 0.0F;
+      // A declared rounding of the weights to bf16, which has 8 significant bits, moves each by up to 2^-8 of itself;
+      // combining split sums rescales each part once.
+      const float declared = in.arithmetic.bf16_softmax_weights ? 0x1p-8F : 0.0F;
       const float splits = 4 * kUnitRoundoff * static_cast<float>(in.arithmetic.attention_splits - 1);
       const float concentration = std::sqrt(squares.row(head).sum());
       const auto unrounded = in.unrounded(kO)->as<float>().subspan((at * heads + h) * width, width);

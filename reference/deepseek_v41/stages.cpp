@@ -96,8 +96,8 @@ constexpr bool kOwn = false;
 constexpr bool kSummed = true;
 constexpr bool kDirect = false;
 
-const std::array<StageInfo, kStageCount>& table() {
-  static const std::array<StageInfo, kStageCount> stages{{
+std::array<StageInfo, kStageCount> make_table() {
+  std::array<StageInfo, kStageCount> stages{{
       {kQr, "qr", Kind::real, DType::bf16, Rounding::bf16, {}, kOwn, kSummed, per_token<&ModelConfig::q_rank>},
       {kQ, "q", Kind::real, DType::bf16, Rounding::bf16, {kQr}, kOwn, kSummed, per_head},
       {kKvPre, "kv_pre", Kind::real, DType::bf16, Rounding::bf16, {}, kOwn, kSummed, per_token<&ModelConfig::head_dim>},
@@ -154,6 +154,15 @@ const std::array<StageInfo, kStageCount>& table() {
       {kOg, "og", Kind::real, DType::bf16, Rounding::bf16, {kO}, kOwn, kSummed, og},
       {kOut, "out", Kind::real, DType::bf16, Rounding::bf16, {kOg}, kOwn, kSummed, per_token<&ModelConfig::dim>},
   }};
+  for (const StageId id : {kRing, kCompState, kSelection, kOut}) {
+    stages[id].required = true;
+  }
+  stages[kO].weighted_by_softmax = true;
+  return stages;
+}
+
+const std::array<StageInfo, kStageCount>& table() {
+  static const std::array<StageInfo, kStageCount> stages = make_table();
   return stages;
 }
 
