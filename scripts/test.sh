@@ -2,8 +2,8 @@
 # Installs what is missing, builds, replays the bundled fixtures and runs every test, first under AddressSanitizer and
 # UndefinedBehaviorSanitizer, then optimised. Stops at the first step that fails, with its exit status.
 #   scripts/test.sh [--all] [--preset NAME] [ARGUMENT of the last ctest...]
-#   CI=true in the environment: formatting and clang-tidy as well
-#   --all: these, and clang-tidy on the tests, which takes as long again
+#   CI=true in the environment: formatting as well
+#   --all: also clang-tidy, which takes as long as everything else together
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 all=false
@@ -46,10 +46,8 @@ fi
 step "build (asan)" build asan
 step "tests (asan)" sanitized_tests
 step "build ($preset)" build "$preset"
-if $checks; then
-  step "clang-tidy" scripts/lint.sh tidy "build/$preset"
-fi
 if $all; then
+  step "clang-tidy" scripts/lint.sh tidy "build/$preset"
   step "clang-tidy (tests)" scripts/lint.sh tidy-tests "build/$preset"
 fi
 step "replay" replay "$preset"

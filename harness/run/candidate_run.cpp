@@ -85,14 +85,13 @@ class FreeRun final : public CandidateRun {
     const std::set<int> published = published_stages(plan);
     // Everything published is kept, whatever is judged: a stage's verdict looks at what it was made from.
     const auto kept = [&](const StageInfo& stage) {
-      return published.count(stage.id) != 0 ? Interest::read : Interest::nothing;
+      return published.contains(stage.id) ? Interest::read : Interest::nothing;
     };
     Capture found(kept);
     sequence_->forward(call.input, found);
     found_ = found.take();
-    Follower follower(context_, found_, plan.selection_order, [&](const StageInfo& stage) {
-      return wanted.count(stage.id) != 0 ? Interest::read : kept(stage);
-    });
+    Follower follower(context_, found_, plan.selection_order,
+                      [&](const StageInfo& stage) { return wanted.contains(stage.id) ? Interest::read : kept(stage); });
     const bool followed = follow(call.input, follower);
     const FreeEvidence evidence{.family = context_.family,
                                 .tolerances = context_.tolerances,
@@ -130,7 +129,7 @@ class FreeRun final : public CandidateRun {
   /// chose depends on all of them.
   bool certifiable(const std::set<int>& published, const StageValues& reference) {
     for (const StageInfo& stage : context_.family.stages) {
-      if (stage.followed && reference.find(stage.id) != nullptr && published.count(stage.id) == 0) {
+      if (stage.followed && reference.find(stage.id) != nullptr && !published.contains(stage.id)) {
         certifiable_ = false;
       }
     }
@@ -161,7 +160,7 @@ class ProductionRun final : public CandidateRun {
     const StageInfo& result = context_.family.stages.back();
     Capture found([&](const StageInfo& stage) { return stage.id == result.id ? Interest::read : Interest::nothing; });
     sequence_->forward(call.input, found);
-    if (wanted.count(result.id) == 0) {
+    if (!wanted.contains(result.id)) {
       return {};
     }
     return {{.stage = &result,
@@ -187,9 +186,9 @@ class LockstepRun final : public CandidateRun {
     const std::set<int> accepted = accepted_stages(plan);
     const std::set<int> published = published_stages(plan);
     Substitution restoring(
-        [&](const StageInfo& stage) { return accepted.count(stage.id) != 0 ? call.stages.find(stage.id) : nullptr; },
+        [&](const StageInfo& stage) { return accepted.contains(stage.id) ? call.stages.find(stage.id) : nullptr; },
         [&](const StageInfo& stage) {
-          const bool asked = wanted.count(stage.id) != 0 && published.count(stage.id) != 0;
+          const bool asked = wanted.contains(stage.id) && published.contains(stage.id);
           return asked ? Interest::read : Interest::nothing;
         });
     sequence_->forward(call.input, restoring);

@@ -121,13 +121,13 @@ class FixtureReplay {
     }
     const std::set<int> ours = published_stages(backends_.reference->plan(fixture_, step, layer));
     for (const int id : published_stages(candidate.plan(fixture_, step, layer))) {
-      if (ours.count(id) != 0 && (asked_.empty() || asked_.count(id) != 0)) {
+      if (ours.contains(id) && (asked_.empty() || asked_.contains(id))) {
         both.insert(id);
       }
     }
     for (const StageInfo& stage : family_.stages) {
-      if (stage.required && candidate.computes() && ours.count(stage.id) != 0 &&
-          (asked_.empty() || asked_.count(stage.id) != 0)) {
+      if (stage.required && candidate.computes() && ours.contains(stage.id) &&
+          (asked_.empty() || asked_.contains(stage.id))) {
         both.insert(stage.id);
       }
     }
@@ -190,7 +190,7 @@ class FixtureReplay {
     const std::set<int> published = published_stages(plan);
     for (const Segment& segment : plan.segments) {
       for (const int id : segment.stages) {
-        if (published.count(id) == 0 && judged(input.step, input.layer) && (asked_.empty() || asked_.count(id) != 0)) {
+        if (!published.contains(id) && judged(input.step, input.layer) && (asked_.empty() || asked_.contains(id))) {
           ComparisonRecord record =
               describe(runner, input, std::string(family_.stages[static_cast<std::size_t>(id)].name));
           record.result.verdict = Verdict::unobserved;
@@ -296,7 +296,7 @@ std::vector<std::string> unanswered(const RunReport& report, const ReplayOptions
   }
   std::vector<std::string> missing;
   for (const std::string& stage : options.stages) {
-    if (stages.count(stage) == 0) {
+    if (!stages.contains(stage)) {
       missing.push_back("stage " + stage);
     }
   }

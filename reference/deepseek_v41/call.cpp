@@ -106,7 +106,7 @@ reference::RotaryPhase Call::phase(std::int64_t position) const {
 }
 
 Rounded Call::rotated(Tensor x, std::span<const std::int64_t> positions, std::int64_t per) const {
-  Rounded result{.value = to_bf16(x), .unrounded = std::move(x)};
+  Rounded result = rounded(std::move(x));
   const auto values = result.value.as<Bf16>();
   const auto floats = result.unrounded.as<float>();
   const auto turned = static_cast<std::size_t>(config().rope_dim);

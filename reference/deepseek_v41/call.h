@@ -39,12 +39,12 @@ class Call {
   void publish(StageId id, Tensor& value, Tensor* unrounded = nullptr);
   void publish(StageId id, Rounded& rounded) { publish(id, rounded.value, &rounded.unrounded); }
 
-  /// x . W^T in float32: x f32 [tokens, K]; the result is f32 [tokens, rows of W]. An e4m3 weight gets its activation
-  /// through the fp8 round trip first.
-  [[nodiscard]] Tensor product(const Tensor& x, const char* weight) const;
+  /// x . W^T in float32, W the weight of that name: x f32 [tokens, K]; the result is f32 [tokens, rows of W]. An e4m3
+  /// weight gets its activation through the fp8 round trip first.
+  [[nodiscard]] Tensor product(const Tensor& x, const char* name) const;
 
   /// rmsnorm of each row of `x` (f32, rounded to bf16 first when `round_input`), before its rounding.
-  [[nodiscard]] Tensor norm(Tensor x, const char* weight, bool round_input = true) const;
+  [[nodiscard]] Tensor norm(Tensor x, const char* name, bool round_input = true) const;
 
   /// Rounds rows [count, width] to bf16 and turns their last rope_dim entries: row i by the angle of positions[i /
   /// per].
