@@ -31,6 +31,7 @@ run_ctest() {
 # All but the catalogue of mutants: these are about verdicts, run the same code again 130 times, and come in the last step.
 sanitized_tests() {
   local log=$PWD/build/asan/ctest.log
+  export LSAN_OPTIONS=suppressions=$PWD/scripts/lsan.supp:print_suppressions=0
   if ! UBSAN_OPTIONS=print_stacktrace=1 run_ctest asan --exclude-regex '^Mutants/' --quiet --output-log "$log"; then
     grep -vE '^ +Start +[0-9]+:| Passed ' "$log" >&2
     return 1
