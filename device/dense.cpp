@@ -146,4 +146,6 @@ void Dense::multiply(const DenseCall& call, cudaStream_t stream) {
         "cublasLtMatmul", shape_text(call));
 }
 
+void multiply(Dense& dense, const DenseCall& call, cudaStream_t stream) { dense.multiply(call, stream); }
+
 }  // namespace attndiff::device

@@ -52,4 +52,7 @@ class Dense {
   std::map<Key, cublasLtMatmulAlgo_t> algorithms_;
 };
 
+/// `dense.multiply(call, stream)`.
+void multiply(Dense& dense, const DenseCall& call, cudaStream_t stream);
+
 }  // namespace attndiff::device

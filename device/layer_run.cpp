@@ -5,9 +5,6 @@
 
 #include "device/queue.h"
 #include "device/refusals.h"
-#include "kernels/rms_norm.h"
-#include "kernels/rotary.h"
-#include "kernels/window.h"
 #include "reference/deepseek_v41/stages.h"
 #include "reference/window.h"
 
@@ -78,7 +75,7 @@ void LayerRun::prepare() {
     w_.poison(runtime_.stream());
   }
   if (shape_.prefill()) {
-    state_.reset(runtime_.stream());
+    state_.reset(runtime_.launches(), runtime_.stream());
   }
   kernels::StepScalars step{.position = shape_.start_pos,
                             .ring_slot = reference::ring_slot(shape_.start_pos, config_.window)};
@@ -113,13 +110,13 @@ void LayerRun::make_window_rows() {
   tap_.offer(kKvPre, kv);
   quantise(kv, shape_.tokens * config_.head_dim, kernels::RoundTrip::fp8);
   tap_.offer(kKv, kv);
-  kernels::launch_ring_write({.kv = kv,
-                              .ring = state_.ring(),
-                              .step = runtime_.step(),
-                              .tokens = shape_.tokens,
-                              .window = config_.window,
-                              .width = config_.head_dim},
-                             runtime_.stream());
+  runtime_.launches().ring_write({.kv = kv,
+                                  .ring = state_.ring(),
+                                  .step = runtime_.step(),
+                                  .tokens = shape_.tokens,
+                                  .window = config_.window,
+                                  .width = config_.head_dim},
+                                 runtime_.stream());
   tap_.offer(kRing, state_.ring());
 }
 
@@ -143,16 +140,16 @@ LayerRun::Attended LayerRun::attended_rows() {
 
 void LayerRun::build_idx() {
   auto* idx = w_.idx.as<std::int32_t>();
-  kernels::launch_index_build({.selection = sequence_.selection().picks.as<std::int32_t>(),
-                               .idx = idx,
-                               .step = runtime_.step(),
-                               .tokens = shape_.tokens,
-                               .window = config_.window,
-                               .window_columns = window_columns(config_, shape_),
-                               .selection_columns = selection_width(),
-                               .offset = attended_window_rows(config_, shape_),
-                               .prefill = shape_.prefill()},
-                              runtime_.stream());
+  runtime_.launches().index_build({.selection = sequence_.selection().picks.as<std::int32_t>(),
+                                   .idx = idx,
+                                   .step = runtime_.step(),
+                                   .tokens = shape_.tokens,
+                                   .window = config_.window,
+                                   .window_columns = window_columns(config_, shape_),
+                                   .selection_columns = selection_width(),
+                                   .offset = attended_window_rows(config_, shape_),
+                                   .prefill = shape_.prefill()},
+                                  runtime_.stream());
   tap_.offer(kIdx, idx);
   if (tap_.replaceable(kIdx)) {
     const Tensor replaced = download(view(kIdx, idx), runtime_.queue());
@@ -163,20 +160,20 @@ void LayerRun::build_idx() {
 
 void LayerRun::attend(const Attended& rows) {
   const auto scale = static_cast<float>(std::pow(static_cast<double>(config_.head_dim), -0.5));
-  kernels::launch_sparse_attention({.q = w_.q.as<Bf16>(),
-                                    .window_rows = rows.window,
-                                    .compressed_rows = rows.compressed,
-                                    .idx = w_.idx.as<std::int32_t>(),
-                                    .sink = weights_.f32("sink"),
-                                    .o = w_.o.as<Bf16>(),
-                                    .lse = w_.lse.as<float>(),
-                                    .tokens = shape_.tokens,
-                                    .heads = config_.n_heads,
-                                    .head_dim = config_.head_dim,
-                                    .columns = columns_ + padding_,
-                                    .window_count = attended_window_rows(config_, shape_),
-                                    .scale = scale},
-                                   runtime_.attention_form(shape_.tokens), runtime_.stream());
+  runtime_.launches().sparse_attention({.q = w_.q.as<Bf16>(),
+                                        .window_rows = rows.window,
+                                        .compressed_rows = rows.compressed,
+                                        .idx = w_.idx.as<std::int32_t>(),
+                                        .sink = weights_.f32("sink"),
+                                        .o = w_.o.as<Bf16>(),
+                                        .lse = w_.lse.as<float>(),
+                                        .tokens = shape_.tokens,
+                                        .heads = config_.n_heads,
+                                        .head_dim = config_.head_dim,
+                                        .columns = columns_ + padding_,
+                                        .window_count = attended_window_rows(config_, shape_),
+                                        .scale = scale},
+                                       runtime_.attention_form(shape_.tokens), runtime_.stream());
   tap_.offer(kLse, w_.lse.data());
   tap_.offer(kO, w_.o.data());
 }
@@ -195,28 +192,29 @@ void LayerRun::project_output() {
 void LayerRun::rotate(const Bf16* from, Bf16* to, std::int64_t rows, std::int64_t per_position, std::int64_t width,
                       bool inverse) {
   const RotaryTable& table = runtime_.rotary(role_.ratio);
-  kernels::launch_rotary({.from = from,
-                          .to = to,
-                          .cos = table.cos(),
-                          .sin = table.sin(),
-                          .first = &runtime_.step()->position,
-                          .stride = 1,
-                          .rows = rows,
-                          .rows_per_position = per_position,
-                          .width = width,
-                          .rope_dim = config_.rope_dim,
-                          .direction = inverse ? kernels::RotaryDirection::inverse : kernels::RotaryDirection::forward},
-                         runtime_.stream());
+  runtime_.launches().rotary(
+      {.from = from,
+       .to = to,
+       .cos = table.cos(),
+       .sin = table.sin(),
+       .first = &runtime_.step()->position,
+       .stride = 1,
+       .rows = rows,
+       .rows_per_position = per_position,
+       .width = width,
+       .rope_dim = config_.rope_dim,
+       .direction = inverse ? kernels::RotaryDirection::inverse : kernels::RotaryDirection::forward},
+      runtime_.stream());
 }
 
 void LayerRun::norm(Bf16* rows, std::int64_t count, const char* weight) {
-  kernels::launch_rms_norm(kernels::RmsNormArgs{.x = rows,
-                                                .w = weights_.f32(weight),
-                                                .y = rows,
-                                                .rows = count,
-                                                .width = weights_.at(weight).outputs,
-                                                .eps = static_cast<float>(config_.eps)},
-                           runtime_.stream());
+  runtime_.launches().rms_norm({.x = rows,
+                                .w = weights_.f32(weight),
+                                .y = rows,
+                                .rows = count,
+                                .width = weights_.at(weight).outputs,
+                                .eps = static_cast<float>(config_.eps)},
+                               runtime_.stream());
 }
 
 void LayerRun::linear(const Bf16* x, const char* weight, Bf16* y, std::int64_t tokens, std::int64_t batch) {
@@ -224,7 +222,7 @@ void LayerRun::linear(const Bf16* x, const char* weight, Bf16* y, std::int64_t t
 }
 
 void LayerRun::quantise(Bf16* rows, std::int64_t count, kernels::RoundTrip round_trip) {
-  kernels::launch_quantize({.from = rows, .to = rows, .count = count, .kind = round_trip}, runtime_.stream());
+  runtime_.launches().quantize({.from = rows, .to = rows, .count = count, .kind = round_trip}, runtime_.stream());
 }
 
 std::int64_t LayerRun::selection_width() const noexcept { return selection_columns(config_, role_, shape_) + padding_; }

@@ -5,10 +5,6 @@
 #include "device/queue.h"
 #include "device/refusals.h"
 #include "device/selection.h"
-#include "kernels/compressor.h"
-#include "kernels/elementwise.h"
-#include "kernels/index_scores.h"
-#include "kernels/rotary.h"
 #include "reference/deepseek_v41/stages.h"
 #include "reference/indexer.h"
 
@@ -17,25 +13,25 @@ namespace attndiff::device {
 using namespace deepseek_v41;  // NOLINT(google-build-using-namespace): the stages' names
 
 void LayerRun::make_members() {
-  kernels::launch_compressor_product({.x = w_.x.as<Bf16>(),
-                                      .wkv = weights_.f32("comp_wkv"),
-                                      .wgate = weights_.f32("comp_wgate"),
-                                      .k = w_.member_k.as<float>(),
-                                      .g = w_.member_g.as<float>(),
-                                      .tokens = shape_.tokens,
-                                      .dim = config_.dim,
-                                      .width = config_.head_dim},
-                                     runtime_.stream());
+  runtime_.launches().compressor_product({.x = w_.x.as<Bf16>(),
+                                          .wkv = weights_.f32("comp_wkv"),
+                                          .wgate = weights_.f32("comp_wgate"),
+                                          .k = w_.member_k.as<float>(),
+                                          .g = w_.member_g.as<float>(),
+                                          .tokens = shape_.tokens,
+                                          .dim = config_.dim,
+                                          .width = config_.head_dim},
+                                         runtime_.stream());
   const auto* k = w_.member_k.as<float>();
   const auto* g = w_.member_g.as<float>();
   if (!shape_.prefill()) {
-    kernels::launch_partial_write({.k = k,
-                                   .g = g,
-                                   .state = state_.partial(),
-                                   .step = runtime_.step(),
-                                   .ratio = role_.ratio,
-                                   .width = config_.head_dim},
-                                  runtime_.stream());
+    runtime_.launches().partial_write({.k = k,
+                                       .g = g,
+                                       .state = state_.partial(),
+                                       .step = runtime_.step(),
+                                       .ratio = role_.ratio,
+                                       .width = config_.head_dim},
+                                      runtime_.stream());
     return;
   }
   const std::int64_t pooled = groups_ * role_.ratio;
@@ -47,13 +43,13 @@ void LayerRun::make_members() {
 
 void LayerRun::pool_partial() {
   const std::int64_t half = role_.ratio * config_.head_dim;
-  kernels::launch_pool({.k = shape_.prefill() ? w_.member_k.as<float>() : state_.partial(),
-                        .g = shape_.prefill() ? w_.member_g.as<float>() : state_.partial() + half,
-                        .pooled = w_.latent.as<Bf16>(),
-                        .groups = groups_,
-                        .ratio = role_.ratio,
-                        .width = config_.head_dim},
-                       runtime_.stream());
+  runtime_.launches().pool({.k = shape_.prefill() ? w_.member_k.as<float>() : state_.partial(),
+                            .g = shape_.prefill() ? w_.member_g.as<float>() : state_.partial() + half,
+                            .pooled = w_.latent.as<Bf16>(),
+                            .groups = groups_,
+                            .ratio = role_.ratio,
+                            .width = config_.head_dim},
+                           runtime_.stream());
 }
 
 void LayerRun::compress() {
@@ -73,18 +69,18 @@ void LayerRun::compress() {
 
 void LayerRun::rotate_groups(Bf16* rows, std::int64_t width) {
   const RotaryTable& table = runtime_.rotary(role_.ratio);
-  kernels::launch_rotary({.from = rows,
-                          .to = rows,
-                          .cos = table.cos(),
-                          .sin = table.sin(),
-                          .first = &runtime_.step()->group_position,
-                          .stride = role_.ratio,
-                          .rows = groups_,
-                          .rows_per_position = 1,
-                          .width = width,
-                          .rope_dim = config_.rope_dim,
-                          .direction = kernels::RotaryDirection::forward},
-                         runtime_.stream());
+  runtime_.launches().rotary({.from = rows,
+                              .to = rows,
+                              .cos = table.cos(),
+                              .sin = table.sin(),
+                              .first = &runtime_.step()->group_position,
+                              .stride = role_.ratio,
+                              .rows = groups_,
+                              .rows_per_position = 1,
+                              .width = width,
+                              .rope_dim = config_.rope_dim,
+                              .direction = kernels::RotaryDirection::forward},
+                             runtime_.stream());
 }
 
 void LayerRun::make_index_keys() {
@@ -114,38 +110,35 @@ void LayerRun::make_index_queries() {
   tap_.offer(kIndexQ, q);
   auto* weights = w_.index_w.as<Bf16>();
   linear(w_.x.as<Bf16>(), "idx_weights_proj", weights, shape_.tokens);
-  kernels::launch_scale({.x = weights, .y = weights, .count = rows, .scale = reference::index_weight_scale(config_)},
-                        runtime_.stream());
+  runtime_.launches().scale(
+      {.x = weights, .y = weights, .count = rows, .scale = reference::index_weight_scale(config_)}, runtime_.stream());
   tap_.offer(kIndexW, weights);
 }
 
 void LayerRun::score_and_select() {
   auto* scores = w_.scores.as<Bf16>();
-  kernels::launch_index_scores({.q = w_.index_q.as<Bf16>(),
-                                .keys = sequence_.slots().index_k->value->row(0),
-                                .w = w_.index_w.as<Bf16>(),
-                                .scores = scores,
-                                .tokens = shape_.tokens,
-                                .length = length_,
-                                .heads = config_.index_heads,
-                                .head_dim = config_.index_head_dim},
-                               runtime_.stream());
+  runtime_.launches().index_scores({.q = w_.index_q.as<Bf16>(),
+                                    .keys = sequence_.slots().index_k->value->row(0),
+                                    .w = w_.index_w.as<Bf16>(),
+                                    .scores = scores,
+                                    .tokens = shape_.tokens,
+                                    .length = length_,
+                                    .heads = config_.index_heads,
+                                    .head_dim = config_.index_head_dim},
+                                   runtime_.stream());
   tap_.offer(kIndexScore, scores);
   const auto count = static_cast<std::size_t>(shape_.tokens * length_);
-  copy_to_host(w_.host_scores.as<Bf16>(), scores, count * sizeof(Bf16), runtime_.stream());
-  const Marker downloaded;
-  downloaded.record(runtime_.stream());
-  downloaded.wait();
+  runtime_.launches().download_scores(w_.host_scores.as<Bf16>(), scores, count * sizeof(Bf16), runtime_.stream());
   const ScoreRows rows{.config = config_,
                        .role = role_,
                        .call = shape_,
                        .scores = std::span<const Bf16>(w_.host_scores.as<Bf16>(), count),
                        .length = length_};
   if (role_.is_candidate_source) {
-    publish_candidates(candidate_mask(rows, runtime_.pool()));
+    publish_candidates(runtime_.launches().candidate_mask(rows, runtime_.pool()));
   }
   const Tensor* mask = role_.uses_candidates ? &sequence_.slots().candidates->value : nullptr;
-  publish_selection(select_positions(rows, mask, runtime_.pool()));
+  publish_selection(runtime_.launches().select_positions(rows, mask, runtime_.pool()));
 }
 
 void LayerRun::publish_candidates(Tensor mask) {

@@ -33,6 +33,13 @@ void copy_to_host(void* to, const void* from, std::size_t bytes, cudaStream_t st
   }
 }
 
+void copy_to_host_and_wait(void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
+  copy_to_host(to, from, bytes, stream);
+  const Marker copied;
+  copied.record(stream);
+  copied.wait();
+}
+
 void copy_on_device(void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
   if (bytes > 0) {
     ATTNDIFF_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));

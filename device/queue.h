@@ -41,6 +41,8 @@ class Marker {
 /// before the copy has run.
 void copy_to_device(void* to, const void* from, std::size_t bytes, cudaStream_t stream);
 void copy_to_host(void* to, const void* from, std::size_t bytes, cudaStream_t stream);
+/// `copy_to_host`, and waits until it has run.
+void copy_to_host_and_wait(void* to, const void* from, std::size_t bytes, cudaStream_t stream);
 void copy_on_device(void* to, const void* from, std::size_t bytes, cudaStream_t stream);
 void clear(void* memory, std::size_t bytes, cudaStream_t stream);
 

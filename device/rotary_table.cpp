@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "device/queue.h"
 #include "reference/rotary.h"
@@ -17,8 +18,8 @@ std::size_t table_bytes(const ModelConfig& config) {
 
 }  // namespace
 
-RotaryTable::RotaryTable(const ModelConfig& config, std::int64_t ratio)
-    : frequencies_(reference::rotary_frequencies(config, ratio)),
+RotaryTable::RotaryTable(const ModelConfig& config, std::vector<float> frequencies)
+    : frequencies_(std::move(frequencies)),
       positions_(config.max_seq),
       cos_(table_bytes(config), "rotary cosines"),
       sin_(table_bytes(config), "rotary sines"),

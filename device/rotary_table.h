@@ -16,8 +16,8 @@ namespace attndiff::device {
 /// that touches a few positions of a million does not pay for the others.
 class RotaryTable {
  public:
-  /// `ratio` 0 gives the window-only layers' table, any other the compressed layers'.
-  RotaryTable(const ModelConfig& config, std::int64_t ratio);
+  /// `frequencies`: one for each of rope_dim / 2 pairs.
+  RotaryTable(const ModelConfig& config, std::vector<float> frequencies);
 
   /// Makes positions [first, first + count) valid for work enqueued on `stream` from now on.
   void require(std::int64_t first, std::int64_t count, reference::ThreadPool& pool, cudaStream_t stream);

@@ -1,12 +1,12 @@
 #include "device/runtime.h"
 
 #include <string>
+#include <utility>
 
 #include "device/refusals.h"
 #include "kernels/index_scores.h"
 #include "kernels/launch.h"
 #include "kernels/matvec.h"
-#include "kernels/quantize.h"
 #include "reference/contract/error.h"
 #include "reference/contract/families.h"
 
@@ -25,10 +25,10 @@ Gpu checked_gpu(const ModelConfig& config, std::span<const LayerRole> layers, in
 Runtime::Runtime(const ModelConfig& config, std::span<const LayerRole> layers, int ordinal, RuntimeOptions options)
     : config_(config),
       layers_(layers.begin(), layers.end()),
-      options_(options),
+      options_(std::move(options)),
       family_(family_named(config.family)),
       gpu_(checked_gpu(config, layers, ordinal)),
-      pool_(options.threads),
+      pool_(options_.threads),
       workspace_(config_, layers_),
       step_(sizeof(kernels::StepScalars), "step"),
       weights_(layers.size()) {
@@ -36,7 +36,7 @@ Runtime::Runtime(const ModelConfig& config, std::span<const LayerRole> layers, i
   for (const LayerRole& role : layers_) {
     auto& table = role.ratio == 0 ? window_rotary_ : compressed_rotary_;
     if (!table) {
-      table.emplace(config_, role.ratio);
+      table.emplace(config_, options_.launches.frequencies(config_, role.ratio));
     }
     indexes = indexes || role.is_index_source;
   }
@@ -83,37 +83,38 @@ void Runtime::linear(const LinearCall& call) {
   const Bf16* x = call.x;
   if (w.quantised_input) {
     auto* activation = workspace_.activation.as<Bf16>();
-    kernels::launch_quantize({.from = x, .to = activation, .count = call.tokens * w.depth}, stream());
+    launches().quantize({.from = x, .to = activation, .count = call.tokens * w.depth}, stream());
     x = activation;
   }
   if (call.tokens == 1 && kernels::matvec_supports(w.depth)) {
-    kernels::launch_matvec({.x = x,
-                            .w = w.values.as<Bf16>(),
-                            .y = call.y,
-                            .y_f32 = nullptr,
-                            .outputs = outputs,
-                            .depth = w.depth,
-                            .batch = call.batch},
-                           stream());
+    launches().matvec({.x = x,
+                       .w = w.values.as<Bf16>(),
+                       .y = call.y,
+                       .y_f32 = nullptr,
+                       .outputs = outputs,
+                       .depth = w.depth,
+                       .batch = call.batch},
+                      stream());
     return;
   }
   if (options_.clear_products) {
     ATTNDIFF_CUDA(
         cudaMemsetAsync(call.y, 0, static_cast<std::size_t>(call.tokens * w.outputs) * sizeof(Bf16), stream()));
   }
-  dense_.multiply({.x = x,
-                   .w = w.values.as<Bf16>(),
-                   .y = call.y,
-                   .tokens = call.tokens,
-                   .outputs = outputs,
-                   .depth = w.depth,
-                   .x_stride = w.depth * call.batch,
-                   .y_stride = w.outputs,
-                   .batch = call.batch,
-                   .x_batch_stride = w.depth,
-                   .y_batch_stride = outputs,
-                   .output = DenseOutput::bf16},
-                  stream());
+  launches().multiply(dense_,
+                      {.x = x,
+                       .w = w.values.as<Bf16>(),
+                       .y = call.y,
+                       .tokens = call.tokens,
+                       .outputs = outputs,
+                       .depth = w.depth,
+                       .x_stride = w.depth * call.batch,
+                       .y_stride = w.outputs,
+                       .batch = call.batch,
+                       .x_batch_stride = w.depth,
+                       .y_batch_stride = outputs,
+                       .output = DenseOutput::bf16},
+                      stream());
 }
 
 }  // namespace attndiff::device

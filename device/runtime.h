@@ -8,6 +8,7 @@
 
 #include "device/dense.h"
 #include "device/gpu.h"
+#include "device/launches.h"
 #include "device/queue.h"
 #include "device/rotary_table.h"
 #include "device/weights.h"
@@ -26,6 +27,7 @@ struct RuntimeOptions {
   bool poison = false;                              ///< poison the workspaces before every call
   bool clear_products = false;                      ///< zero a dense product's output first: see Runtime::linear
   int threads = 0;                                  ///< host threads for selections; 0: the machine's
+  Launches launches = {};                           ///< what a call is composed of
 };
 
 /// One linear layer applied to rows of activations.
@@ -62,6 +64,7 @@ class Runtime {
   [[nodiscard]] const ModelFamily& family() const noexcept { return family_; }
   [[nodiscard]] const Gpu& gpu() const noexcept { return gpu_; }
   [[nodiscard]] const RuntimeOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const Launches& launches() const noexcept { return options_.launches; }
   [[nodiscard]] cudaStream_t stream() const noexcept { return queue_.handle(); }
   [[nodiscard]] const Queue& queue() const noexcept { return queue_; }
   [[nodiscard]] Workspace& workspace() noexcept { return workspace_; }

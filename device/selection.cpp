@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <vector>
 
 #include "reference/compressor.h"
 #include "reference/deepseek_v41/stages.h"
@@ -13,8 +12,9 @@ namespace {
 
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
-/// Scores of query `t` in float32, -inf at positions it may not see or `mask` leaves out.
-std::vector<float> masked_row(const ScoreRows& rows, std::int64_t t, std::int64_t visible, const Tensor* mask) {
+}  // namespace
+
+std::vector<float> masked_scores(const ScoreRows& rows, std::int64_t t, std::int64_t visible, const Tensor* mask) {
   const auto length = static_cast<std::size_t>(rows.length);
   const auto row = rows.scores.subspan(static_cast<std::size_t>(t) * length, length);
   std::vector<float> values(length, kMasked);
@@ -31,15 +31,13 @@ std::vector<float> masked_row(const ScoreRows& rows, std::int64_t t, std::int64_
   return values;
 }
 
-}  // namespace
-
 Tensor candidate_mask(const ScoreRows& rows, reference::ThreadPool& pool) {
   Tensor mask(DType::u8, {rows.call.tokens, rows.length});
   const auto values = mask.as<std::uint8_t>();
   const auto length = static_cast<std::size_t>(rows.length);
   pool.parallel_for(rows.call.tokens, [&](std::int64_t t) {
     const std::int64_t visible = reference::visible_positions(rows.role, rows.call, t);
-    const std::vector<float> scores = masked_row(rows, t, visible, nullptr);
+    const std::vector<float> scores = masked_scores(rows, t, visible, nullptr);
     reference::candidate_mask_row(scores, visible, rows.config,
                                   values.subspan(static_cast<std::size_t>(t) * length, length));
   });
@@ -53,7 +51,7 @@ Tensor select_positions(const ScoreRows& rows, const Tensor* mask, reference::Th
   const auto columns = static_cast<std::size_t>(k);
   pool.parallel_for(rows.call.tokens, [&](std::int64_t t) {
     const std::int64_t visible = reference::visible_positions(rows.role, rows.call, t);
-    const std::vector<float> scores = masked_row(rows, t, visible, mask);
+    const std::vector<float> scores = masked_scores(rows, t, visible, mask);
     reference::select_row(scores, visible, picks.subspan(static_cast<std::size_t>(t) * columns, columns));
   });
   return selection;

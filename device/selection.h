@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "reference/contract/config.h"
 #include "reference/contract/tensor.h"
@@ -17,6 +18,11 @@ struct ScoreRows {
   std::span<const Bf16> scores;  ///< [tokens, length]
   std::int64_t length = 0;
 };
+
+/// Scores of query `t` in float32, -inf at positions from `visible` on and at those that `mask` leaves out; null where
+/// no mask applies.
+[[nodiscard]] std::vector<float> masked_scores(const ScoreRows& rows, std::int64_t t, std::int64_t visible,
+                                               const Tensor* mask);
 
 /// Candidate mask u8 [tokens, length] by the reference's own rule, rows in parallel.
 [[nodiscard]] Tensor candidate_mask(const ScoreRows& rows, reference::ThreadPool& pool);

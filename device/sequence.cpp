@@ -31,7 +31,7 @@ DeviceSequence::DeviceSequence(Runtime& runtime) : runtime_(runtime) {
   selection_.picks = DeviceBuffer(selection_bytes(runtime), "selection");
   states_.reserve(runtime.layers().size());
   for (const LayerRole& role : runtime.layers()) {
-    states_.emplace_back(runtime.config(), role).reset(runtime.stream());
+    states_.emplace_back(runtime.config(), role).reset(runtime.launches(), runtime.stream());
   }
 }
 
@@ -40,7 +40,7 @@ void DeviceSequence::resume(std::int64_t start_pos, std::span<const InitialLayer
   runtime_.activate();
   for (std::size_t i = 0; i < states_.size(); ++i) {
     const LayerRole& role = runtime_.layers()[i];
-    states_[i].restore(states[i], start_pos, runtime_.stream());
+    states_[i].restore(states[i], start_pos, runtime_.launches(), runtime_.stream());
     if (!role.is_kv_source) {
       continue;
     }
@@ -86,7 +86,8 @@ void DeviceSequence::publish_selection(Tensor picks, std::int64_t owner) {
     if (one_row) {
       row.resize(fits / static_cast<std::size_t>(runtime_.config().max_tokens), -1);
     }
-    copy_to_device(selection_.picks.data(), row.data(), row.size() * sizeof(std::int32_t), runtime_.stream());
+    runtime_.launches().upload_selection(selection_.picks.data(), row.data(), row.size() * sizeof(std::int32_t),
+                                         runtime_.stream());
   }
   // A larger one is refused by its shape when a layer reads the slot.
   const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());

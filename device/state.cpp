@@ -4,7 +4,6 @@
 #include <string>
 
 #include "device/queue.h"
-#include "kernels/elementwise.h"
 #include "reference/contract/error.h"
 
 namespace attndiff::device {
@@ -54,12 +53,12 @@ DeviceState::DeviceState(const ModelConfig& config, const LayerRole& role)
   }
 }
 
-void DeviceState::reset(cudaStream_t stream) {
+void DeviceState::reset(const Launches& launches, cudaStream_t stream) {
   clear(ring_.data(), ring_.bytes(), stream);
   if (partial_.data() != nullptr) {
     const std::int64_t half = role_.ratio * config_.head_dim;
     clear(partial(), partial_.bytes() / 2, stream);
-    kernels::launch_fill(partial() + half, half, -std::numeric_limits<float>::infinity(), stream);
+    launches.fill(partial() + half, half, -std::numeric_limits<float>::infinity(), stream);
   }
   for (const auto& cache : {latents_, index_keys_}) {
     if (cache != nullptr) {
@@ -81,8 +80,9 @@ void DeviceState::restore_partial(const InitialLayerState& declared, std::int64_
   copy_to_device(partial() + due.count(), g.raw(), g.bytes(), stream);
 }
 
-void DeviceState::restore(const InitialLayerState& declared, std::int64_t start_pos, cudaStream_t stream) {
-  reset(stream);
+void DeviceState::restore(const InitialLayerState& declared, std::int64_t start_pos, const Launches& launches,
+                          cudaStream_t stream) {
+  reset(launches, stream);
   const Tensor& ring_rows = required(role_, "window", declared.window, DType::bf16, {config_.window, config_.head_dim});
   copy_to_device(ring(), ring_rows.raw(), ring_rows.bytes(), stream);
   if (role_.is_kv_source) {

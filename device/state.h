@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "device/launches.h"
 #include "device/memory.h"
 #include "device/refusals.h"
 #include "reference/contract/config.h"
@@ -33,9 +34,10 @@ class DeviceState {
   DeviceState(const ModelConfig& config, const LayerRole& role);
 
   /// The state of a new sequence: ring and caches 0, the partial group's k 0 and g -inf.
-  void reset(cudaStream_t stream);
+  void reset(const Launches& launches, cudaStream_t stream);
   /// The state a fixture declares at `start_pos`; throws Error(refused) where a part is absent or has the wrong shape.
-  void restore(const InitialLayerState& declared, std::int64_t start_pos, cudaStream_t stream);
+  void restore(const InitialLayerState& declared, std::int64_t start_pos, const Launches& launches,
+               cudaStream_t stream);
   /// Frees the memory once; a second call does nothing. Slots that still hold a cache keep it alive.
   void release() noexcept;
 

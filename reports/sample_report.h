@@ -52,6 +52,44 @@ inline ComparisonRecord failing(const std::string& stage, std::size_t step) {
   return c;
 }
 
+/// failing() with every kind of detail.
+inline ComparisonRecord detailed(const std::string& stage, std::size_t step) {
+  ComparisonRecord c = failing(stage, step);
+  auto d = std::make_shared<ComparisonDetail>();
+  d->shape = {1, 128};
+  d->axes = {"token", "column"};
+  d->histogram.unit = "bfloat16 unit";
+  d->histogram.equal = 127;
+  d->histogram.nonfinite = 1;
+  d->histogram.below.assign(ErrorHistogram::kClasses, 0);
+  d->histogram.above.assign(ErrorHistogram::kClasses, 0);
+  d->maps.push_back({.row_axis = "token",
+                     .column_axis = "column",
+                     .row_extent = 1,
+                     .column_extent = 128,
+                     .row_tile = 1,
+                     .column_tile = 2,
+                     .rows = {".!" + std::string(62, '.')}});
+  d->worst.push_back(*c.result.worst);
+  d->disputed_rows = 1;
+  d->disputed.push_back({.row = 0,
+                         .differing = 2,
+                         .positions = {{.position = 4,
+                                        .by_reference = true,
+                                        .by_candidate = false,
+                                        .reference_score = 1.5,
+                                        .candidate_score = -std::numeric_limits<double>::infinity()},
+                                       {.position = 9,
+                                        .by_reference = false,
+                                        .by_candidate = true,
+                                        .reference_score = 1.25,
+                                        .candidate_score = std::nullopt}},
+                         .reference_margin = 0.25,
+                         .candidate_margin = std::nullopt});
+  c.detail = std::move(d);
+  return c;
+}
+
 inline FixtureReport fixture(const std::string& path, std::vector<ComparisonRecord> comparisons,
                              std::optional<std::string> error = std::nullopt) {
   FixtureReport f;

@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "reports/text_table.h"
+#include "reports/words.h"
 
 namespace attndiff {
 namespace {
@@ -34,6 +34,17 @@ struct Group {
   }
 };
 
+const char* verdict_colour(const std::string& word) noexcept {
+  const std::optional<Verdict> verdict = verdict_named(word);
+  if (!verdict.has_value()) {
+    return nullptr;
+  }
+  if (fails_run(*verdict)) {
+    return kRed;
+  }
+  return *verdict == Verdict::pass ? kGreen : kYellow;
+}
+
 bool summarised(const ComparisonRecord& c) noexcept { return info_of(c.result.verdict).effect == VerdictEffect::none; }
 
 std::vector<Group> grouped(const FixtureReport& fixture) {
@@ -52,12 +63,12 @@ std::vector<Group> grouped(const FixtureReport& fixture) {
   return groups;
 }
 
-std::string summary(const RunReport& report) {
+std::string summary(const RunReport& report, bool colour) {
   TextTable table({{"fixture"},
                    {"candidate"},
                    {"mode"},
                    {"stage"},
-                   {"verdict"},
+                   {.title = "verdict", .colour = verdict_colour},
                    {"compared", true},
                    {"elements", true},
                    {"differ", true},
@@ -71,37 +82,17 @@ std::string summary(const RunReport& report) {
                  fmt::format("{}", g.elements), fmt::format("{}", g.mismatches), headroom});
     }
   }
-  return table.text();
+  return table.text(colour);
 }
 
-std::string step_text(const ComparisonRecord& c) {
-  return c.tokens == 1 ? fmt::format("{} (position {})", c.step, c.start_pos)
-                       : fmt::format("{} (positions {}..{})", c.step, c.start_pos, c.start_pos + c.tokens - 1);
-}
-
-std::string value_text(double value, const std::string& bits) {
-  // Nine digits tell any two float32 values apart.
-  return std::isfinite(value) ? fmt::format("{:.9g}", value) : fmt::format("{:g} (0x{})", value, bits);
-}
-
-std::string error_text(const Comparison& r) {
-  if (!r.worst.has_value()) {
-    return "-";
-  }
-  const ComparedElement& w = *r.worst;
-  return fmt::format("{:.4g} at [{}]: reference {}, candidate {}", std::fabs(w.candidate - w.reference),
-                     fmt::join(w.index, ", "), value_text(w.reference, w.reference_bits),
-                     value_text(w.candidate, w.candidate_bits));
-}
-
-std::string details(const RunReport& report, bool all) {
+std::string details(const RunReport& report, bool all, bool colour) {
   TextTable table({{"fixture"},
                    {"step"},
                    {"layer"},
                    {"candidate"},
                    {"mode"},
                    {"stage"},
-                   {"verdict"},
+                   {.title = "verdict", .colour = verdict_colour},
                    {"mismatches", true},
                    {"largest error"}});
   for (const FixtureReport& fixture : report.fixtures) {
@@ -123,64 +114,22 @@ std::string details(const RunReport& report, bool all) {
       }
     }
   }
-  return table.text();
+  return table.text(colour);
 }
 
-std::string errors(const RunReport& report) {
+std::string joined(const std::vector<std::string>& lines) {
   std::string text;
-  for (const FixtureReport& fixture : report.fixtures) {
-    if (fixture.error.has_value()) {
-      // Most messages name the file themselves.
-      const bool named = fixture.error->find(fixture.path) != std::string::npos;
-      text += fmt::format("error: {}{}\n", named ? "" : fixture.path + ": ", *fixture.error);
-    } else if (fixture.verdict == Verdict::unobserved) {
-      text += fmt::format("nothing compared: {}\n", fixture.path);
-    }
-  }
-  for (const FixtureReport& fixture : report.fixtures) {
-    if (!fixture.uncovered.empty()) {
-      text += fmt::format("error: {}: / attribute must_cover: never exercised: {}\n", fixture.path,
-                          fmt::join(fixture.uncovered, ", "));
-    }
-  }
-  if (!report.unanswered.empty()) {
-    text += fmt::format("asked for and never compared: {}\n", fmt::join(report.unanswered, ", "));
-  }
-  for (const RunProblem& problem : report.problems) {
-    text += fmt::format("{}: {}\n", name_of(reason_of(problem.kind)), problem.message);
+  for (const std::string& line : lines) {
+    text += line + "\n";
   }
   return text;
 }
 
-std::string_view sentence_of(ExitReason reason) noexcept {
-  switch (reason) {
-    case ExitReason::passed:
-      return "passed";
-    case ExitReason::failed:
-      return "FAILED";
-    case ExitReason::usage_or_input:
-      return "NOT PASSED: something given could not be read or makes no sense";
-    case ExitReason::unavailable:
-      return "NOT PASSED: a backend is not available here";
-    case ExitReason::nothing_verified:
-      return "NOT PASSED: not everything asked for was compared";
-    case ExitReason::internal:
-      return "NOT PASSED: internal error, or output that could not be written";
-  }
-  return "?";
-}
-
-std::string totals_line(const RunReport& report) {
-  const Totals totals = totals_of(report);
-  std::vector<std::string> parts;
-  for (const VerdictInfo& v : verdicts()) {
-    if (const std::int64_t n = totals.by_verdict.at(static_cast<std::size_t>(v.verdict)); n > 0) {
-      parts.push_back(fmt::format("{} {}", n, v.name));
-    }
-  }
-  return fmt::format("{} fixtures, {} comparisons of {} elements: {}\n{}\n", report.fixtures.size(), totals.comparisons,
-                     totals.elements, parts.empty() ? "nothing compared" : fmt::format("{}", fmt::join(parts, ", ")),
-                     sentence_of(exit_reason(report)));
+std::string totals(const RunReport& report, bool colour) {
+  const ExitReason reason = exit_reason(report);
+  const char* hue = reason == ExitReason::passed ? kGreen : reason == ExitReason::failed ? kRed : kYellow;
+  return fmt::format("{}\n{}\n", totals_text(report),
+                     coloured(std::string(sentence_of(reason)), colour ? hue : nullptr));
 }
 
 std::string repro(const RunReport& report) {
@@ -194,14 +143,16 @@ std::string repro(const RunReport& report) {
 }  // namespace
 
 std::string table_text(const RunReport& report, const TableOptions& options) {
-  std::string text = fmt::format("reference {}, candidate {}, mode {}\n", report.reference,
-                                 fmt::join(report.candidates, ", "), report.mode);
-  const std::vector<std::string> sections{options.verbose ? std::string() : summary(report),
-                                          details(report, options.verbose), errors(report), totals_line(report),
-                                          repro(report)};
+  std::string text = options.quiet ? std::string()
+                                   : fmt::format("reference {}, candidate {}, mode {}\n", report.reference,
+                                                 fmt::join(report.candidates, ", "), report.mode);
+  const bool summarise = !options.verbose && !options.quiet;
+  const std::vector<std::string> sections{summarise ? summary(report, options.colour) : std::string(),
+                                          details(report, options.verbose, options.colour), joined(error_lines(report)),
+                                          totals(report, options.colour), repro(report)};
   for (const std::string& section : sections) {
     if (!section.empty()) {
-      text += "\n" + section;
+      text += (text.empty() ? "" : "\n") + section;
     }
   }
   return text;

@@ -124,8 +124,35 @@ TEST(Table, AnEmptyRunSaysSo) {
                                                 "NOT PASSED: not everything asked for was compared\n"));
 }
 
-TEST(Table, HasNoColour) {
-  EXPECT_THAT(table_text(run_of({fixture("a.h5", {failing("q", 0)})})), Not(HasSubstr("\x1b")));
+TEST(Table, HasNoColourUnlessAskedFor) {
+  const RunReport report = run_of({fixture("a.h5", {passing("q", 0), failing("q", 1)})});
+  EXPECT_THAT(table_text(report), Not(HasSubstr("\x1b")));
+  const std::string text = table_text(report, {.colour = true});
+  EXPECT_THAT(text, HasSubstr("\x1b[31mfail\x1b[0m "));
+  EXPECT_THAT(text, HasSubstr("\x1b[32mpass\x1b[0m "));
+  EXPECT_THAT(text, HasSubstr("\x1b[31mFAILED\x1b[0m\n"));
+  EXPECT_EQ(lines(text).back(), "attndiff replay --stages q a.h5") << "the command to copy has no colour";
+}
+
+TEST(Table, ColourLeavesColumnsWhereTheyAre) {
+  const RunReport report = run_of({fixture("a.h5", {passing("q", 0), failing("q", 1)})});
+  std::string text = table_text(report, {.colour = true});
+  for (const char* sequence : {kRed, kGreen, kYellow, "\x1b[0m"}) {
+    for (std::size_t at = 0; (at = text.find(sequence)) != std::string::npos;) {
+      text.erase(at, std::string(sequence).size());
+    }
+  }
+  EXPECT_EQ(text, table_text(report));
+}
+
+TEST(Table, QuietSaysOnlyWhatIsWrongAndTheTotals) {
+  const std::string text = table_text(run_of({fixture("a.h5", {passing("q", 0), failing("out", 1)})}), {.quiet = true});
+  EXPECT_THAT(text, Not(HasSubstr("pass ")));
+  EXPECT_THAT(text, ::testing::StartsWith("fixture"));
+  EXPECT_THAT(text, HasSubstr("nan at [0, 3]"));
+  EXPECT_THAT(text, HasSubstr("FAILED\n"));
+  EXPECT_EQ(table_text(run_of({fixture("a.h5", {passing("q", 0)})}), {.quiet = true}),
+            "1 fixtures, 1 comparisons of 128 elements: 1 pass\npassed\n");
 }
 
 }  // namespace

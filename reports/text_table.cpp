@@ -23,6 +23,10 @@ std::size_t width_of(const std::string& text) noexcept {
 
 }  // namespace
 
+std::string coloured(const std::string& text, const char* colour) {
+  return colour == nullptr ? text : colour + text + "\x1b[0m";
+}
+
 TextTable::TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
 void TextTable::add(std::vector<std::string> cells) {
@@ -35,7 +39,7 @@ void TextTable::add(std::vector<std::string> cells) {
 
 void TextTable::note(std::string text) { rows_.back().notes.push_back(std::move(text)); }
 
-std::string TextTable::text() const {
+std::string TextTable::text(bool colour) const {
   if (rows_.empty()) {
     return {};
   }
@@ -49,9 +53,9 @@ std::string TextTable::text() const {
     }
     widths.push_back(width);
   }
-  std::string text = line(titles, widths);
+  std::string text = line(titles, widths, false);
   for (const Row& row : rows_) {
-    text += line(row.cells, widths);
+    text += line(row.cells, widths, colour);
     for (const std::string& note : row.notes) {
       text += kIndent + note + "\n";
     }
@@ -59,12 +63,15 @@ std::string TextTable::text() const {
   return text;
 }
 
-std::string TextTable::line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) const {
+std::string TextTable::line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths,
+                            bool colour) const {
   std::string text;
   for (std::size_t column = 0; column < cells.size(); ++column) {
     const std::string padding(widths[column] - width_of(cells[column]), ' ');
     const bool last = column + 1 == cells.size();
-    text += columns_[column].right ? padding + cells[column] : cells[column] + (last ? "" : padding);
+    const auto hue = columns_[column].colour;
+    const std::string cell = coloured(cells[column], colour && hue != nullptr ? hue(cells[column]) : nullptr);
+    text += columns_[column].right ? padding + cell : cell + (last ? "" : padding);
     text += last ? "\n" : kGap;
   }
   return text;

@@ -25,9 +25,12 @@ step() {
   say "$title: $((SECONDS - start)) s"
 }
 
-# build PRESET: configures and builds; output goes to stderr, so that stdout holds results only.
+# build PRESET [TARGET...]: configures and builds, by default everything; output goes to stderr, so that stdout holds
+# results only.
 build() {
-  cmake --preset "$1" >&2 && cmake --build --preset "$1" --parallel "$(nproc)" >&2
+  local preset=$1
+  shift
+  cmake --preset "$preset" >&2 && cmake --build --preset "$preset" --parallel "$(nproc)" ${1+--target "$@"} >&2
 }
 
 # replay PRESET ARGUMENTS...: the bundled fixtures, recorded from torch, through the CPU reference.

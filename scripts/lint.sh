@@ -6,7 +6,7 @@
 # BUILD_FOLDER has compile_commands.json and is built, so that generated headers are there.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-folders=(reference harness device kernels reports)
+folders=(reference harness device kernels reports fuzz)
 
 format() {
   find "${folders[@]}" \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 |

@@ -10,5 +10,5 @@ if [[ ${1-} == --preset ]]; then
 fi
 
 step "set-up" scripts/setup.sh
-step "build ($preset)" build "$preset"
+step "build ($preset)" build "$preset" attndiff
 replay "$preset" "$@"

@@ -1,18 +1,22 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, replays the bundled fixtures and runs every test, first under AddressSanitizer and
-# UndefinedBehaviorSanitizer, then optimised. Stops at the first step that fails, with its exit status.
-#   scripts/test.sh [--all] [--preset NAME] [ARGUMENT of the last ctest...]
-#   CI=true in the environment: formatting as well
-#   --all: also clang-tidy, which takes as long as everything else together
+# Installs what is missing, builds, replays the bundled fixtures and runs every test: under AddressSanitizer and
+# UndefinedBehaviorSanitizer, and those about numerics optimised as well. Stops at the first step that fails, with its
+# exit status.
+#   scripts/test.sh [--all] [--without-torch] [--preset NAME] [ARGUMENT of the last ctest...]
+#   CI=true in the environment: formatting and a minute of fuzzing as well
+#   --all: also clang-tidy, which takes as long as everything else together, and every test optimised
+#   --without-torch: do not fetch torch (half a gigabyte); the capture package's tests are then skipped
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 all=false
 checks=false
+torch=true
 [[ ${CI-} != true ]] || checks=true
 preset=release
 while (($# > 0)); do
   case "$1" in
     --all) all=true checks=true ;;
+    --without-torch) torch=false ;;
     --preset)
       preset=${2:?--preset needs a name}
       shift
@@ -28,7 +32,8 @@ run_ctest() {
   ctest --preset "$of_preset" --no-tests=error --parallel "$(nproc)" "$@"
 }
 
-# All but the catalogue of mutants: these are about verdicts, run the same code again 130 times, and come in the last step.
+# All but the catalogue of mutants and the random fixtures: these are about verdicts, run the same code again thousands of
+# times, and come in the last step.
 sanitized_tests() {
   local log=$PWD/build/asan/ctest.log
   export LSAN_OPTIONS=suppressions=$PWD/scripts/lsan.supp:print_suppressions=0
@@ -39,19 +44,29 @@ sanitized_tests() {
   grep 'tests passed' "$log" >&2
 }
 
-if $checks; then
-  step "set-up" scripts/setup.sh --checks
-  step "format" scripts/lint.sh format
-else
-  step "set-up" scripts/setup.sh
+optional=(--tests)
+! $checks || optional+=(--checks)
+step "set-up" scripts/setup.sh "${optional[@]}"
+if $torch; then
+  environment=${XDG_CACHE_HOME:-$HOME/.cache}/attndiff/python
+  step "set-up (torch)" scripts/attndiff_capture/test_environment.sh "$environment"
+  export ATTNDIFF_PYTHON=$environment/bin/python
 fi
+! $checks || step "format" scripts/lint.sh format
 step "build (asan)" build asan
 step "tests (asan)" sanitized_tests
-step "build ($preset)" build "$preset"
 if $all; then
+  step "build ($preset)" build "$preset"
   step "clang-tidy" scripts/lint.sh tidy "build/$preset"
   step "clang-tidy (tests)" scripts/lint.sh tidy-tests "build/$preset"
+else
+  step "build ($preset)" build "$preset" attndiff numerics_tests
 fi
+! $checks || step "fuzz" scripts/fuzz.sh 60
 step "replay" replay "$preset"
 say "tests ($preset)"
-run_ctest "$preset" "$@"
+if $all; then
+  run_ctest "$preset" "$@"
+else
+  run_ctest "$preset" --label-regex numerics "$@"
+fi

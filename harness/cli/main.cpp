@@ -17,7 +17,8 @@ int run(int argc, char** argv) {
   program.set_version_flag("--version", version_text());
   program.require_subcommand(1);
   ExitCode exit_code = kInternal;
-  for (const auto add : {add_replay, add_inspect, add_topk, add_generate, add_record, add_mutants, add_doctor}) {
+  for (const auto add : {add_replay, add_inspect, add_validate, add_topk, add_generate, add_import, add_record,
+                         add_compare, add_mutants, add_doctor}) {
     add(program, exit_code);
   }
   try {

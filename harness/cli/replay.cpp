@@ -6,11 +6,15 @@
 
 #include "harness/backends/registry.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/outputs.h"
+#include "harness/cli/program_path.h"
+#include "harness/compare/detail_keeper.h"
+#include "harness/isolation/child_process.h"
+#include "harness/isolation/isolated_replay.h"
+#include "harness/isolation/replay_channel.h"
 #include "harness/run/collect.h"
 #include "harness/version.h"
 #include "reference/contract/families.h"
-#include "reports/json.h"
-#include "reports/table.h"
 
 namespace attndiff::cli {
 namespace {
@@ -24,10 +28,13 @@ struct ReplayArguments {
   std::string stages;
   std::string tolerances;
   std::string known_failures;
-  std::string json;
   std::string shard;
+  int repeat = 1;
   int threads = 0;
-  bool verbose = false;
+  std::int64_t time_limit = 600;
+  bool in_process = false;
+  bool child = false;
+  OutputOptions outputs;
   std::vector<std::string> paths;
 };
 
@@ -52,6 +59,7 @@ ReplayOptions options_from(const ReplayArguments& a) {
   }
   options.stages = split(a.stages);
   options.tolerance_file = a.tolerances;
+  options.repeat = a.repeat;
   options.threads = a.threads;
   options.mode = a.mode == "free" ? ReplayMode::free : a.mode == "lockstep" ? ReplayMode::lockstep : ReplayMode::both;
   return options;
@@ -78,9 +86,11 @@ ExitCode exit_code_of(ExitReason reason) {
 ReplayBackends make_backends(const ReplayArguments& a, RunReport& report) {
   ReplayBackends backends;
   backends.reference = make_backend(a.reference, a.threads);
+  report.backends[a.reference] = backends.reference->description();
   for (const std::string& name : a.candidates) {
     try {
       backends.candidates.push_back(make_backend(name, a.threads));
+      report.backends[name] = backends.candidates.back()->description();
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::unavailable) {
         throw;
@@ -91,9 +101,109 @@ ReplayBackends make_backends(const ReplayArguments& a, RunReport& report) {
   return backends;
 }
 
+/// The command that replays one fixture as a child does.
+std::vector<std::string> child_command(const ReplayArguments& a, const std::vector<std::string>& candidates,
+                                       const std::string& path) {
+  std::vector<std::string> command{program_path(),
+                                   "replay",
+                                   "--child",
+                                   "--reference",
+                                   a.reference,
+                                   "--mode",
+                                   a.mode,
+                                   "--repeat",
+                                   std::to_string(a.repeat),
+                                   "--threads",
+                                   std::to_string(a.threads)};
+  const auto pass_on = [&](const char* option, const std::string& value) {
+    if (!value.empty()) {
+      command.insert(command.end(), {option, value});
+    }
+  };
+  for (const std::string& candidate : candidates) {
+    pass_on("--candidate", candidate);
+  }
+  pass_on("--layers", a.layers);
+  pass_on("--steps", a.steps);
+  pass_on("--stages", a.stages);
+  pass_on("--tolerances", a.tolerances);
+  command.insert(command.end(), {"--", path});
+  return command;
+}
+
+/// Replays the one fixture it is given and tells the parent process.
+ExitCode run_child(const ReplayArguments& a) {
+  die_with_parent();
+  ReplaySender parent;
+  try {
+    ReplayBackends backends;
+    backends.reference = make_backend(a.reference, a.threads);
+    for (const std::string& name : a.candidates) {
+      backends.candidates.push_back(make_backend(name, a.threads));
+    }
+    parent.done(replay_fixture(a.paths.at(0), backends, options_from(a), parent));
+  } catch (const Error& e) {
+    parent.failed(e);
+  }
+  return kPassed;
+}
+
+/// Replays fixtures one after the other, each in a process of its own where a candidate computes.
+class FixtureRunner {
+ public:
+  FixtureRunner(const ReplayArguments& arguments, RunReport& report)
+      : a_(arguments), options_(options_from(arguments)), backends_(make_backends(arguments, report)) {
+    for (const auto& candidate : backends_.candidates) {
+      candidates_.push_back(candidate->name());
+      isolated_ = isolated_ || (candidate->computes() && !a_.in_process);
+    }
+  }
+
+  FixtureReport run(const std::string& path, ReplayListener& listener) {
+    return isolated_ ? replay_isolated(path,
+                                       {.command = [&](const auto& names) { return child_command(a_, names, path); },
+                                        .candidates = candidates_,
+                                        .time_limit = std::chrono::seconds(a_.time_limit),
+                                        .reference = a_.reference,
+                                        .tolerance_file = a_.tolerances,
+                                        .repeat = a_.repeat},
+                                       listener)
+                     : replay_fixture(path, backends_, options_, listener);
+  }
+
+ private:
+  const ReplayArguments& a_;
+  ReplayOptions options_;
+  ReplayBackends backends_;
+  std::vector<std::string> candidates_;  ///< that are available
+  bool isolated_ = false;
+};
+
+/// The options of the run that a reader of its report may ask about.
+std::map<std::string, std::string, std::less<>> settings_of(const ReplayArguments& a) {
+  std::map<std::string, std::string, std::less<>> settings;
+  const auto note = [&](const char* name, const std::string& value, const std::string& usual) {
+    if (value != usual) {
+      settings[name] = value;
+    }
+  };
+  note("layers", a.layers, "");
+  note("steps", a.steps, "");
+  note("stages", a.stages, "");
+  note("tolerances", a.tolerances, "");
+  note("known failures", a.known_failures, "");
+  note("shard", a.shard, "");
+  note("repeat", std::to_string(a.repeat), "1");
+  note("threads", std::to_string(a.threads), "0");
+  return settings;
+}
+
 ExitCode run_replay(ReplayArguments a) {
   if (a.candidates.empty()) {
     a.candidates.push_back(default_candidate());
+  }
+  if (a.child) {
+    return run_child(a);
   }
   const ReplayOptions options = options_from(a);
   if (!a.tolerances.empty()) {
@@ -107,10 +217,15 @@ ExitCode run_replay(ReplayArguments a) {
                    .fixtures = {},
                    .unanswered = {},
                    .problems = {}};
-  const ReplayBackends backends = make_backends(a, report);
-  for (const std::string& path : collect_fixtures(a.paths, shard)) {
+  check_outputs(a.outputs);
+  report.settings = settings_of(a);
+  FixtureRunner runner(a, report);
+  const std::vector<std::string> paths = collect_fixtures(a.paths, shard);
+  std::optional<ProgressBar> progress(std::in_place, paths.size(), a.outputs);
+  for (const std::string& path : paths) {
     try {
-      report.fixtures.push_back(replay_fixture(path, backends, options));
+      report.fixtures.push_back(runner.run(path, *progress));
+      keep_worst_details(report);
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::unavailable) {
         throw;
@@ -118,17 +233,13 @@ ExitCode run_replay(ReplayArguments a) {
       // A GPU too small for one fixture says nothing about the next.
       report.problems.push_back({.kind = e.kind(), .message = e.in_file(path).what()});
     }
+    progress->finish_fixture();
   }
+  progress.reset();
   report.unanswered = unanswered(report, options);
   const std::string notes = a.known_failures.empty() ? "" : apply_known_failures(report, a.known_failures);
-  if (!a.json.empty()) {
-    try {
-      write_json(report, a.json);
-    } catch (const Error& e) {
-      report.problems.push_back({.kind = e.kind(), .message = e.what()});
-    }
-  }
-  fmt::print("{}{}", notes, table_text(report, {.verbose = a.verbose}));
+  write_outputs(report, a.outputs);
+  print_report(report, a.outputs, notes);
   return exit_code_of(exit_reason(report));
 }
 
@@ -153,12 +264,24 @@ void add_replay(CLI::App& program, ExitCode& exit_code) {
   command->add_option("--stages", a->stages, "stages to judge, by name, such as q,idx");
   command->add_option("--tolerances", a->tolerances, "TOML file that overrides built-in tolerances");
   command->add_option("--known-failures", a->known_failures, "TOML list of failures that are excused until a date");
-  command->add_option("--json", a->json, "write the report, schema attndiff-report/1");
+  add_output_options(*command, a->outputs);
   command->add_option("--shard", a->shard, "judge only part I of N of the fixtures: I/N");
+  command
+      ->add_option("--repeat", a->repeat,
+                   "run each candidate N times in free mode; results that change between runs fail")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command
+      ->add_option("--time-limit", a->time_limit,
+                   "seconds that one call of a candidate may take before it counts as crashed; 0: no limit")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_flag("--in-process", a->in_process,
+                    "run the candidates inside this process, for debuggers and sanitizers: a crash then ends the run");
+  command->add_flag("--child", a->child)->group("");
   command->add_option("--threads", a->threads, "CPU threads; 0 takes the machine's; results do not depend on it")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_flag("-v,--verbose", a->verbose, "a line for every comparison");
   command->add_option("paths", a->paths, "fixture files and folders")->required();
   command->callback([a, &exit_code] { exit_code = run_replay(*a); });
 }

@@ -14,6 +14,7 @@
 namespace attndiff {
 namespace {
 
+constexpr int kBf16Bits = 8;  // significant ones
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double unit_of(DType dtype, double v) noexcept {
@@ -71,7 +72,7 @@ class BoundedJudge {
     if (row.count == 0 || !(beyond_noise(row) > 1 || beyond_bias(row) > 1)) {
       return;
     }
-    // Only elements of different mantissa err independently: a row made of a few codes has few.
+    // Only elements of mantissas apart err independently: a row made of a few codes, or near a few, has few.
     regroup(begin, width, row);
     if (const double ratio = beyond_noise(row); ratio > 1) {
       ++noisy_;
@@ -99,18 +100,22 @@ class BoundedJudge {
     return std::fabs(row.sum) / (kSigmas * std::sqrt(row.signed_unit_squares * kMean) + row.slack / 4);
   }
 
-  /// Sums the units of elements that share a mantissa before squaring them.
+  /// Sums the units of elements that share a mantissa, to an eighth of a unit, before squaring them: their rounding
+  /// errors differ by less than that. So errs a query that attends hardly more than one row of codes, whose weight
+  /// there is a little below 1.
   void regroup(std::size_t begin, std::size_t width, RowSums& row) const {
     struct Group {
       double unit_squares = 0;
       double signed_units = 0;
     };
+    const int bits = stage_.dtype == DType::bf16 ? kBf16Bits : std::numeric_limits<float>::digits;
+    constexpr int kEighth = 3;
     std::map<double, Group> groups;
     for (std::size_t i = begin; i < begin + width; ++i) {
       const double y = center_.as<float>()[i];
       if (std::isfinite(y) && std::isfinite(slack_[i])) {
         int exponent = 0;
-        Group& group = groups[std::fabs(std::frexp(y, &exponent))];
+        Group& group = groups[std::floor(std::ldexp(std::fabs(std::frexp(y, &exponent)), bits + kEighth))];
         const double unit = unit_of(stage_.dtype, candidate_.as<float>()[i]);
         group.unit_squares += unit * unit;
         group.signed_units += std::copysign(unit, y);
@@ -233,9 +238,15 @@ Comparison compare_bounded(const StageInfo& stage, const Tensor& reference, cons
   return BoundedJudge(stage, reference, unrounded, slack, candidate).run(std::move(exact));
 }
 
-std::string bounded_text(const StageInfo& stage) {
-  return fmt::format("|candidate - unrounded| <= half a {} unit + derived slack; row rms and bias of one rounding",
-                     name_of(stage.dtype));
+std::string bounded_text(const StageInfo& stage, std::int64_t terms) {
+  std::string text =
+      fmt::format("|candidate - unrounded| <= half a {} unit + derived slack; row rms and bias of one rounding",
+                  name_of(stage.dtype));
+  if (terms > 0) {
+    const double rounded = static_cast<double>(terms) * 0x1p-24;
+    text += fmt::format(" (not used: worst case gamma_{} = {:.2g} of |w||x|)", terms, rounded / (1 - rounded));
+  }
+  return text;
 }
 
 }  // namespace attndiff

@@ -24,7 +24,8 @@ namespace attndiff {
 /// Standard deviations that a row's mean square and sum may lie off: one row in 10^9 by chance.
 inline constexpr double kSigmas = 6;
 
-/// The rule in words, for tables and reports.
-[[nodiscard]] std::string bounded_text(const StageInfo& stage);
+/// The rule in words, for tables and reports. `terms` is how many products the stage's longest float32 sum has, 0 for
+/// none; then the worst-case bound gamma_K = K u / (1 - K u), u = 2^-24, is named beside it, for information only.
+[[nodiscard]] std::string bounded_text(const StageInfo& stage, std::int64_t terms);
 
 }  // namespace attndiff

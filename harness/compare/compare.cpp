@@ -174,17 +174,22 @@ class Judge {
     }
     const double rms = scan.finite > 0 ? std::sqrt(scan.square_sum / static_cast<double>(scan.finite)) : 0;
     result_.judged_differences -= row_bounds(stage_, tolerance_, {row_reference_, row_candidate_, rms}, allowed_);
-    double row_difference = 0;
+    double judged = 0;
     for (std::size_t i = 0; i < width_; ++i) {
       if (!same_value(row_reference_[i], row_candidate_[i])) {
-        row_difference += judge_element(begin + i, row_reference_[i], row_candidate_[i], allowed_[i]);
+        const double d = judge_element(begin + i, row_reference_[i], row_candidate_[i], allowed_[i]);
+        if (d > 0 && d <= kCancellation * rms) {
+          --result_.judged_differences;
+        }
+        difference_square_sum_ += d * d;
+        // What the tolerance's absolute part allows is no relative error of a row near zero.
+        judged += std::pow(std::max(0.0, d - tolerance_.absolute), 2);
       }
     }
-    difference_square_sum_ += row_difference;
-    judge_row_error(begin, row_difference, scan.square_sum);
+    judge_row_error(begin, judged, scan.square_sum);
   }
 
-  /// Returns the squared difference, 0 where there is no finite one.
+  /// Returns the difference's size, 0 where it is not finite. Counts it.
   double judge_element(std::size_t flat, double reference, double candidate, double allowed) {
     ++result_.mismatches;
     ++result_.judged_differences;
@@ -209,7 +214,7 @@ class Judge {
       worst_ratio_ = ratio;
       worst_difference_ = d;
     }
-    return d * d;
+    return d;
   }
 
   void add_violation(std::size_t flat) {

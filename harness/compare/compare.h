@@ -37,8 +37,9 @@ struct Comparison {
   Verdict verdict = Verdict::pass;
   bool counted = false;  ///< elements were compared; false for two empty or two absent tensors and where one is absent
   std::int64_t count = 0;
-  std::int64_t mismatches = 0;            ///< elements that differ at all
-  std::int64_t judged_differences = 0;    ///< the same with a rescaled quantiser block counted once: the count limit's
+  std::int64_t mismatches = 0;  ///< elements that differ at all
+  std::int64_t judged_differences =
+      0;  ///< the count limit's: a rescaled block counts once, a residue of cancellation not at all
   std::int64_t allowed_differences = 0;   ///< the count limit; `count` where the tolerance has none
   std::int64_t violations = 0;            ///< elements beyond their tolerance, non-finite mismatches included
   std::int64_t nonfinite_mismatches = 0;  ///< elements not finite on one side and not the same on the other
@@ -60,6 +61,8 @@ struct Comparison {
 /// - NaN never equals a number. NaN on both sides at one element is agreement (the specification lets NaN flow), and
 ///   is counted. An infinity equals only itself. -0 equals +0. Denormals are numbers like others.
 /// - Everything else is held to `tolerance` element by element, row by row and by the number of differing elements.
+///   A row's relative error counts what exceeds the tolerance's absolute part; a difference of at most kCancellation
+///   of the row's root mean square is not counted.
 ///   The root mean square of a row is taken over the reference's finite elements. A row whose reference is all zero has
 ///   no relative error; its elements are held to the tolerance's absolute part.
 /// - `degenerate`: what would pass, in a float tensor of 16 or more elements that is constant on either side (all one
@@ -73,6 +76,11 @@ struct Comparison {
 /// to their limits as before.
 [[nodiscard]] Comparison compare(const StageInfo& stage, const Tensor* reference, const Tensor* candidate,
                                  const StageTolerance& tolerance, std::span<const double> upstream = {});
+
+/// Where terms of a row's size cancel, a float32 sum of n of them leaves 8 sqrt(n) * 2^-24 of that size behind, 2^-16
+/// for 1024 terms. Differences up to that are held to the element's tolerance and not counted: v - v in one order is a
+/// tiny number in another, for as many elements as share the codes.
+inline constexpr double kCancellation = 0x1p-16;
 
 /// An output whose inputs moved by a relative difference d moves by about d of its row's rms, and crosses a rounding
 /// boundary with a probability of that over the unit, 2^-8 to 2^-9 of the rms: 2^9 d, doubled for rows whose elements

@@ -68,6 +68,24 @@ std::string_view name_of(ExitReason reason) noexcept {
   return "?";
 }
 
+std::string_view name_of(ErrorKind kind) noexcept {
+  switch (kind) {
+    case ErrorKind::usage:
+      return "usage";
+    case ErrorKind::input:
+      return "input";
+    case ErrorKind::refused:
+      return "refused";
+    case ErrorKind::unavailable:
+      return "unavailable";
+    case ErrorKind::output:
+      return "output";
+    case ErrorKind::internal:
+      return "internal";
+  }
+  return "?";
+}
+
 ExitReason reason_of(ErrorKind kind) noexcept {
   switch (kind) {
     case ErrorKind::usage:

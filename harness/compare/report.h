@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "harness/compare/compare.h"
+#include "harness/compare/detail.h"
 #include "harness/compare/verdict.h"
 #include "reference/contract/error.h"
 
@@ -26,15 +28,24 @@ struct ComparisonRecord {
   std::string mode;        ///< "free" or "lockstep"
   std::string stage;
   Comparison result;
-  std::string tolerance;                     ///< StageTolerance::text()
-  std::string repro;                         ///< a command that makes just this comparison
-  std::optional<std::string> location;       ///< which rows, heads, tiles the elements beyond their bound are
-  std::optional<std::string> known_failure;  ///< why a failing comparison is excused, with owner and date
+  std::string tolerance;                             ///< StageTolerance::text()
+  std::string repro;                                 ///< a command that makes just this comparison
+  std::optional<std::string> location;               ///< which rows, heads, tiles the elements beyond their bound are
+  std::optional<std::string> known_failure;          ///< why a failing comparison is excused, with owner and date
+  std::shared_ptr<const ComparisonDetail> detail{};  ///< for the worst comparisons of a run only, else null
 
   /// It fails the run: a failing verdict that no list of known failures excuses.
   [[nodiscard]] bool fails() const noexcept;
   /// Something was compared here and agreed.
   [[nodiscard]] bool verified() const noexcept;
+};
+
+/// How long one backend computed in one fixture: the sum over its calls, with the stages that were asked for copied to
+/// the host; reading the fixture and comparing are not in it.
+struct Timing {
+  std::string backend;
+  std::string mode;             ///< "reference", "free", "production", "lockstep"
+  std::vector<double> seconds;  ///< one for each repetition
 };
 
 struct FixtureReport {
@@ -44,6 +55,7 @@ struct FixtureReport {
   std::vector<ComparisonRecord> comparisons;
   std::map<std::string, std::int64_t, std::less<>> coverage;  ///< what the fixture exercises, by counter
   std::vector<std::string> uncovered;  ///< what it declares that it must exercise, and does not: its own fault
+  std::vector<Timing> timings{};       ///< the reference's, then each candidate's by mode; empty where none was taken
 };
 
 /// Something that went wrong outside every fixture: a backend that is not available, a report that cannot be written.
@@ -60,6 +72,8 @@ struct RunReport {
   std::vector<FixtureReport> fixtures;
   std::vector<std::string> unanswered;  ///< what was asked for by name and never compared: "stage lse", "layer 99"
   std::vector<RunProblem> problems;
+  std::map<std::string, std::string, std::less<>> settings{};  ///< options of the run that differ from the defaults
+  std::map<std::string, std::string, std::less<>> backends{};  ///< version, device and driver by backend name
 };
 
 /// How a run ended, in words; the command line gives each its exit code.
@@ -74,6 +88,7 @@ enum class ExitReason : std::uint8_t {
 inline constexpr std::size_t kExitReasonCount = 6;
 
 [[nodiscard]] std::string_view name_of(ExitReason reason) noexcept;
+[[nodiscard]] std::string_view name_of(ErrorKind kind) noexcept;
 
 /// What an error outside every fixture makes of a run.
 [[nodiscard]] ExitReason reason_of(ErrorKind kind) noexcept;

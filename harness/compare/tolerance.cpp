@@ -26,9 +26,13 @@ constexpr Number kRowRelL2{"row_rel_l2", &Tol::row_rel_l2, false, kAnything};
 constexpr Number kDifferent{"max_different_fraction", &Tol::max_different_fraction, false, 1.0};
 constexpr Number kAlways{"always_allowed", &Tol::always_allowed, true, 1e9};
 
+constexpr Number kUncertifiedMargin{"uncertified_margin", &Tol::uncertified_margin, false, kAnything};
+constexpr Number kUncertifiedRows{"uncertified_rows", &Tol::uncertified_rows, false, 1.0};
+
 constexpr std::array kBf16Numbers{kUnits, kRmsFraction, kRowRelL2, kDifferent, kAlways};
 constexpr std::array kF32Numbers{kAbsolute, kRelative, kRmsFraction, kRowRelL2};
 constexpr std::array kQuantisedNumbers{kSteps, kRmsFraction, kRowRelL2, kDifferent, kAlways};
+constexpr std::array kUncertifiedNumbers{kUncertifiedMargin, kUncertifiedRows};
 
 std::string count_limit_text(const StageTolerance& t) {
   return fmt::format("at most {:.4g} % (or {:.0f}) differ", 100 * t.max_different_fraction, t.always_allowed);
@@ -64,6 +68,11 @@ std::span<const ToleranceNumber> numbers_of(ToleranceKind kind) noexcept {
   return {};
 }
 
+std::span<const ToleranceNumber> optional_numbers_of(ToleranceKind kind) noexcept {
+  return kind == ToleranceKind::exact ? std::span<const ToleranceNumber>(kUncertifiedNumbers)
+                                      : std::span<const ToleranceNumber>();
+}
+
 std::int64_t StageTolerance::allowed_differences(std::int64_t count) const noexcept {
   constexpr double kRepresentation = 1e-9;  // 0.02 * 50 must be 1, whatever 0.02 is in binary
   const double share = std::floor(max_different_fraction * static_cast<double>(count) + kRepresentation);
@@ -73,7 +82,10 @@ std::int64_t StageTolerance::allowed_differences(std::int64_t count) const noexc
 std::string StageTolerance::text() const {
   switch (kind) {
     case ToleranceKind::exact:
-      return "exact";
+      return allows_uncertified()
+                 ? fmt::format("exact; uncertified picks within {:g} rms of the threshold in at most {:.4g} % of rows",
+                               uncertified_margin, 100 * uncertified_rows)
+                 : "exact";
     case ToleranceKind::bf16:
       return fmt::format("|d| <= {:g} unit + {:g} rms(row); row L2 <= {:g}; {}", units, rms_fraction, row_rel_l2,
                          count_limit_text(*this));

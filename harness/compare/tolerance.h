@@ -35,7 +35,14 @@ struct StageTolerance {
   double row_rel_l2 = 0;              ///< largest |d| / |reference| in 2-norms over one row (bf16, f32, quantised)
   double max_different_fraction = 0;  ///< of a tensor's elements, how many may differ at all (bf16, quantised)
   double always_allowed = 0;          ///< differing elements that are allowed however small the tensor is
+  /// Of a selection that nothing certifies: how far a position that only one side picked may score from the reference's
+  /// threshold, in rms of the row's scores, and the share of rows that may differ. Set together or not at all (exact
+  /// index stages).
+  double uncertified_margin = 0;
+  double uncertified_rows = 0;
   std::map<std::string, std::string, std::less<>> reasons;  ///< by number's name; "exact" for the exact kind
+
+  [[nodiscard]] bool allows_uncertified() const { return reasons.contains("uncertified_margin"); }
 
   /// How many elements of `count` may differ: max(always_allowed, max_different_fraction * count).
   [[nodiscard]] std::int64_t allowed_differences(std::int64_t count) const noexcept;
@@ -52,6 +59,8 @@ struct ToleranceNumber {
   double maximum;  ///< largest value that makes sense
 };
 [[nodiscard]] std::span<const ToleranceNumber> numbers_of(ToleranceKind kind) noexcept;
+/// Those that a stage of a kind may have besides, all or none of them, and a rule has not.
+[[nodiscard]] std::span<const ToleranceNumber> optional_numbers_of(ToleranceKind kind) noexcept;
 
 /// The tolerances of every stage of a family.
 class Tolerances {

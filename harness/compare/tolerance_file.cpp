@@ -171,11 +171,29 @@ class ToleranceFile {
         read_number(number, *value, path, t);
       }
     }
+    read_optional_numbers(table, path, known, t);
     for (const auto& [key, unused] : table) {
       require_known(std::string(key.str()), path, known);
     }
     require_fitting(*stage, t, path);
     into.stages_.insert_or_assign(name, std::move(t));
+  }
+
+  void read_optional_numbers(const toml::table& table, const std::string& path, std::vector<std::string>& known,
+                             StageTolerance& into) const {
+    const auto numbers = optional_numbers_of(into.kind);
+    const bool any =
+        std::any_of(numbers.begin(), numbers.end(), [&](const auto& number) { return table.contains(number.key); });
+    for (const ToleranceNumber& number : numbers) {
+      known.emplace_back(number.key);
+      const toml::node* node = table.get(number.key);
+      if (any && node == nullptr) {
+        refuse(path + "." + std::string(number.key), "missing beside the other one", "{ value, reason }", "nothing");
+      }
+      if (node != nullptr) {
+        read_number(number, *node, path, into);
+      }
+    }
   }
 
   [[nodiscard]] StageTolerance starting_point(const toml::table& table, const std::string& path,
@@ -200,6 +218,9 @@ class ToleranceFile {
 
   /// Discrete stages are exact or nothing; a rounding has one kind of unit.
   void require_fitting(const StageInfo& stage, const StageTolerance& t, const std::string& path) const {
+    if (t.allows_uncertified() && stage.kind != StageKind::index) {
+      refuse(path, "only a selection can be uncertified", "selection or idx", std::string(stage.name));
+    }
     if (t.kind == ToleranceKind::exact) {
       return;
     }

@@ -48,6 +48,28 @@ TEST(Tolerance, BuiltInFollowsTheMeasurements) {
   EXPECT_EQ(out.text(), "|d| <= 1 unit + 0.015625 rms(row); row L2 <= 0.015625; at most 2 % (or 6) differ");
 }
 
+TEST(Tolerance, AMarginForUncertifiedSelectionsComesWithALimitOnRows) {
+  const auto parse = [](const std::string& toml) { return Tolerances::parse(toml, "t.toml", family()); };
+  const std::string margin = "uncertified_margin = { value = 0.5, reason = \"measured\" }\n";
+  const std::string rows = "uncertified_rows = { value = 0.25, reason = \"measured\" }\n";
+  const StageTolerance t = parse("[stages.selection]\n" + margin + rows).at(stage("selection"));
+  EXPECT_TRUE(t.allows_uncertified());
+  EXPECT_EQ(t.uncertified_margin, 0.5);
+  EXPECT_EQ(t.uncertified_rows, 0.25);
+  EXPECT_FALSE(parse("").at(stage("selection")).allows_uncertified());
+  const auto error = [&](const std::string& toml) -> std::string {
+    try {
+      parse(toml);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(error("[stages.idx]\n" + margin), HasSubstr("stages.idx.uncertified_rows"));
+  EXPECT_THAT(error("[stages.candidates]\n" + margin + rows), HasSubstr("only a selection can be uncertified"));
+  EXPECT_THAT(error("[stages.o]\n" + margin + rows), HasSubstr("unknown key"));
+}
+
 TEST(Tolerance, AllowedDifferencesAreAShareOrTheSmallCount) {
   const Tolerances tolerances = Tolerances::defaults(family());
   const StageTolerance& t = tolerances.at(stage("o"));

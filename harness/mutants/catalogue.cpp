@@ -22,7 +22,7 @@ const std::vector<Mutant>& mutant_catalogue() {
     for (const auto part :
          {mutants::rotary_mutants, mutants::norm_mutants, mutants::product_mutants, mutants::quantiser_mutants,
           mutants::window_mutants, mutants::compressor_mutants, mutants::index_mutants, mutants::selection_mutants,
-          mutants::attention_mutants, mutants::candidate_mutants}) {
+          mutants::attention_mutants, mutants::candidate_mutants, mutants::process_mutants}) {
       auto more = part();
       joined.insert(joined.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
     }

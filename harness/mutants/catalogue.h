@@ -17,5 +17,6 @@ namespace attndiff::mutants {
 [[nodiscard]] std::vector<Mutant> selection_mutants();
 [[nodiscard]] std::vector<Mutant> attention_mutants();
 [[nodiscard]] std::vector<Mutant> candidate_mutants();
+[[nodiscard]] std::vector<Mutant> process_mutants();
 
 }  // namespace attndiff::mutants

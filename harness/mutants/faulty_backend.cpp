@@ -148,10 +148,10 @@ MakeBackend with_stage(std::string stage, std::function<void(const LayerCall&, T
   });
 }
 
-MakeBackend with_unplanned(std::string stage) {
-  return [stage = std::move(stage)](int threads, const std::string& name) {
+MakeBackend with_unplanned(std::string stage, MakeBackend inner) {
+  return [stage = std::move(stage), inner = std::move(inner)](int threads, const std::string& name) {
     const int id = deepseek_v41::family().find(stage)->id;
-    return std::make_unique<FaultyBackend>(make_cpu_backend(threads, name, {}), as_it_does, [id](Plan& plan) {
+    return std::make_unique<FaultyBackend>(inner(threads, name), as_it_does, [id](Plan& plan) {
       for (Segment& segment : plan.segments) {
         for (auto* part : {&segment.publishes, &segment.accepts}) {
           part->erase(std::remove(part->begin(), part->end(), id), part->end());

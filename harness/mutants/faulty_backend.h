@@ -29,8 +29,8 @@ using StageChange = std::function<bool(const LayerCall&, TensorView&)>;
 /// The same for a change without memory.
 [[nodiscard]] MakeBackend with_stage(std::string stage, std::function<void(const LayerCall&, TensorView&)> change);
 
-/// The reference with a plan that does not publish a stage, which nobody can then compare.
-[[nodiscard]] MakeBackend with_unplanned(std::string stage);
+/// A backend, by default the reference, with a plan that does not publish a stage, which nobody can then compare.
+[[nodiscard]] MakeBackend with_unplanned(std::string stage, MakeBackend inner = with_steps({}));
 
 /// What a sequence is started from, changed behind the fixture's back.
 struct StartChange {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,7 +28,11 @@ struct Mutant {
   std::string fixture;  ///< by its name in mutant_fixtures.h
   /// Whose comparisons name the stage: "lockstep", or "free" for what only shows when results are carried on.
   std::string mode = "lockstep";
-  std::string proof = {};  ///< why an equivalent one moves nothing
+  bool one_mode = false;  ///< only that mode runs
+  /// It ends or stops its process: only a process of its own can run it.
+  bool needs_process = false;
+  std::int64_t time_limit = 600;  ///< seconds that one of its calls may take there
+  std::string proof = {};         ///< why an equivalent one moves nothing
   std::function<std::unique_ptr<Backend>(int threads, const std::string& name)> make;
 };
 

@@ -129,12 +129,22 @@ const std::vector<Maker>& makers() {
       as_preset("tiny-resume", "starts in a group's middle"),
       altered("short-prefill", "a prefill shorter than the window, so that absent entries stand first in decode",
               "tiny", [](Recipe& recipe) { begin_with(recipe, 3, 10); }),
+      altered("one-index-source", "only the first index source and a reader behind it", "tiny",
+              [](Recipe& recipe) { recipe.layers.resize(3); }),
       altered("one-candidate-block", "fewer candidates than picks", "tiny",
               [](Recipe& recipe) { recipe.config.cand_topk_blocks = 1; }),
       altered("far-window", "positions near 2^20 on a window-only layer", "micro", far_window),
       altered("extreme-values", "tiny inputs, huge sinks, huge latents", "tiny", extreme_values),
       edited("zero-token", "a token of zeros: wholly zero quantiser blocks", "tiny", {.input = zero_token}),
       edited("uneven-scales", "e4m3 weights whose block scales differ", "micro-e4m3", {.weight = uneven_scales}),
+      as_preset("released-window-2048", "released geometry: 2048 tokens, and 8 decode steps"),
+      as_preset("released-kv2-2048", "the same on a source of ratio 2"),
+      as_preset("released-window-40000", "released geometry: decode at position 40,000"),
+      as_preset("released-kv2-40000", "the same on a source of ratio 2"),
+      as_preset("released-reader2-40000", "the same with a reader behind it"),
+      as_preset("released-cand1-40000", "the same on the candidate source"),
+      as_preset("released-index1-40000", "the same with an index source that uses its mask"),
+      as_preset("released-reader1-40000", "the same with a reader behind it"),
   };
   return all;
 }

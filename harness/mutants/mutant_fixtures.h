@@ -25,6 +25,8 @@ class MutantFixtures {
   /// Path of the fixture of that name. Throws Error(usage) for a name that is none, Error(output).
   [[nodiscard]] const std::string& path(const std::string& name);
 
+  [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
+
  private:
   std::string folder_;
   std::map<std::string, std::string> made_;

@@ -100,14 +100,17 @@ bool MutantResult::as_due() const noexcept {
   return outcome == (mutant.kind == MutantKind::fault ? MutantOutcome::killed : MutantOutcome::lives);
 }
 
-MutantResult run_mutant(const Mutant& mutant, MutantFixtures& fixtures, int threads) {
+FixtureReport replay_mutant(const Mutant& mutant, const std::string& fixture, int threads, ReplayListener& listener) {
   ReplayBackends backends;
   backends.reference = make_cpu_backend(threads);
   backends.candidates.push_back(mutant.make(threads, mutant.name));
   ReplayOptions options;
-  options.mode = ReplayMode::both;
+  options.mode = !mutant.one_mode ? ReplayMode::both : mutant.mode == "free" ? ReplayMode::free : ReplayMode::lockstep;
   options.threads = threads;
-  const FixtureReport report = replay_fixture(fixtures.path(mutant.fixture), backends, options);
+  return replay_fixture(fixture, backends, options, listener);
+}
+
+MutantResult judge_mutant(const Mutant& mutant, const FixtureReport& report) {
   MutantResult result{.mutant = mutant,
                       .outcome = MutantOutcome::error,
                       .error = report.error.value_or(""),
@@ -117,16 +120,21 @@ MutantResult run_mutant(const Mutant& mutant, MutantFixtures& fixtures, int thre
   return result;
 }
 
+MutantResult run_mutant(const Mutant& mutant, MutantFixtures& fixtures, int threads) {
+  ReplayListener nobody;
+  return judge_mutant(mutant, replay_mutant(mutant, fixtures.path(mutant.fixture), threads, nobody));
+}
+
 std::string mutant_matrix(const std::vector<MutantResult>& results) {
   std::size_t width = 0;
   for (const MutantResult& r : results) {
     width = std::max(width, r.mutant.name.size());
   }
-  std::string text = fmt::format("{:<{}}  {:<10} {:<9} {:<12} {:<12} {:<12} {:<19} {}\n", "mutant", width, "kind",
+  std::string text = fmt::format("{:<{}}  {:<10} {:<9} {:<12} {:<12} {:<12} {:<22} {}\n", "mutant", width, "kind",
                                  "outcome", "due", "lockstep", "free", "fixture", "worst error");
   std::string notes;
   for (const MutantResult& r : results) {
-    text += fmt::format("{:<{}}  {:<10} {:<9} {:<12} {:<12} {:<12} {:<19} {}\n", r.mutant.name, width,
+    text += fmt::format("{:<{}}  {:<10} {:<9} {:<12} {:<12} {:<12} {:<22} {}\n", r.mutant.name, width,
                         name_of(r.mutant.kind), name_of(r.outcome), r.mutant.stage.empty() ? kNothing : r.mutant.stage,
                         stage_text(r.lockstep), stage_text(r.free), r.mutant.fixture, error_text(r.named()));
     if (!r.as_due()) {

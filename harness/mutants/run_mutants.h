@@ -7,6 +7,7 @@
 #include "harness/compare/report.h"
 #include "harness/mutants/mutant.h"
 #include "harness/mutants/mutant_fixtures.h"
+#include "harness/run/listener.h"
 
 namespace attndiff {
 
@@ -35,7 +36,14 @@ struct MutantResult {
   [[nodiscard]] bool as_due() const noexcept;
 };
 
-/// Judges the reference against the mutant in both modes, through the mutant's fixture.
+/// The reference against the mutant in both modes, or in the one that the mutant asks for, in this process.
+[[nodiscard]] FixtureReport replay_mutant(const Mutant& mutant, const std::string& fixture, int threads,
+                                          ReplayListener& listener);
+
+/// What a replay of the mutant comes to.
+[[nodiscard]] MutantResult judge_mutant(const Mutant& mutant, const FixtureReport& report);
+
+/// Replays it in this process, through its fixture, and judges it.
 [[nodiscard]] MutantResult run_mutant(const Mutant& mutant, MutantFixtures& fixtures, int threads);
 
 /// The matrix: a line for each mutant with what became of it, the stage named first in each mode, the fixture and by

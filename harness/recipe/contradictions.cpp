@@ -125,14 +125,26 @@ void check_owner(const Recipe& recipe, const char* slot, std::optional<std::int6
 
 void check_weights(const Recipe& recipe, Sentences& found) {
   std::set<std::string, std::less<>> names;
+  std::set<std::string, std::less<>> matrices;
   const ModelFamily& family = family_named(recipe.config.family);
   for (const RecipeLayer& layer : recipe.layers) {
     for (const WeightSpec& spec : family.weights(recipe.config, layer.role)) {
       names.insert(spec.name);
+      if (spec.shape.rank() == 2) {
+        matrices.insert(spec.name);
+      }
       if (layer.weights == WeightFormat::e4m3 && spec.may_be_e4m3 && spec.shape[1] % kE4m3Block != 0) {
         found.push_back(fmt::format("layer {}: {} {} cannot be e4m3, its inputs are no multiple of {}",
                                     layer.role.layer_id, spec.name, spec.shape.text(), kE4m3Block));
       }
+    }
+  }
+  for (const auto& [name, mean] : recipe.values.mean) {
+    if (!matrices.contains(name)) {
+      found.push_back(fmt::format("values.mean.{}: no layer has a matrix of that name", name));
+    }
+    if (!std::isfinite(mean)) {
+      found.push_back(fmt::format("values.mean.{} is {}, not a finite number", name, mean));
     }
   }
   for (const auto& [name, gain] : recipe.values.gain) {
@@ -154,6 +166,14 @@ void check_values(const ValueRules& values, Sentences& found) {
   require("input_rms", values.input_rms, values.input_rms > 0, "a positive number");
   require("state_rms", values.state_rms, values.state_rms > 0, "a positive number");
   require("sink_spread", values.sink_spread, values.sink_spread >= 0, "a number of at least 0");
+  require("input_mean", values.input_mean, true, "a finite number");
+  require("sink_mean", values.sink_mean, true, "a finite number");
+  for (const TokenRule& rule : values.tokens) {
+    require("tokens.size", rule.size, rule.size >= 0, "a number of at least 0");
+    if (rule.every < 1 || rule.at < 0 || rule.at >= rule.every) {
+      found.push_back(fmt::format("values.tokens.at is {}, not in [0, {})", rule.at, rule.every));
+    }
+  }
   require("norm_spread", values.norm_spread, values.norm_spread >= 0 && values.norm_spread < 1, "in [0, 1)");
 }
 

@@ -27,6 +27,16 @@ float block_scale(std::span<const float> values, std::int64_t columns, const Blo
 
 }  // namespace
 
+void vary_blocks(Tensor& values) {
+  const std::int64_t columns = values.shape()[1];
+  const auto entries = values.as<float>();
+  for (std::int64_t i = 0; i < values.count(); ++i) {
+    const std::int64_t phase = (i / columns / kE4m3Block + 2 * (i % columns / kE4m3Block)) % 3;
+    float& entry = entries[static_cast<std::size_t>(i)];
+    entry = std::ldexp(entry, 1 - static_cast<int>(phase));
+  }
+}
+
 Weight quantise_e4m3(const Tensor& values) {
   const std::int64_t rows = values.shape()[0];
   const std::int64_t columns = values.shape()[1];

@@ -17,22 +17,42 @@ void write_weights(const Recipe& recipe, std::size_t index, FixtureWriter& write
     ProceduralTensor rule = weight_rule(recipe, layer.role, spec);
     if (layer.weights == WeightFormat::e4m3 && spec.may_be_e4m3) {
       rule.dtype = DType::f32;
-      writer.weight(index, spec.name, quantise_e4m3(rule.materialise()));
+      Tensor values = rule.materialise();
+      vary_blocks(values);
+      writer.weight(index, spec.name, quantise_e4m3(values));
     } else {
       writer.weight(index, spec.name, rule);
     }
   }
 }
 
+void copy_row(const Tensor& from, std::int64_t row, Tensor& to, std::int64_t at) {
+  const std::size_t bytes = static_cast<std::size_t>(to.shape()[1]) * sizeof(Bf16);
+  std::memcpy(to.raw() + static_cast<std::size_t>(at) * bytes, from.raw() + static_cast<std::size_t>(row) * bytes,
+              bytes);
+}
+
 /// bf16 [tokens, dim]: the row of the token at position p is row p % distinct_tokens.
 Tensor repeated_inputs(const Recipe& recipe, const LayerRole& role, const CallShape& call) {
   const Tensor rows = distinct_inputs_rule(recipe, role).materialise();
-  const std::int64_t distinct = rows.shape()[0];
-  const std::size_t row_bytes = static_cast<std::size_t>(recipe.config.dim) * sizeof(Bf16);
   Tensor x(DType::bf16, {call.tokens, recipe.config.dim});
   for (std::int64_t t = 0; t < call.tokens; ++t) {
-    const auto from = static_cast<std::size_t>((call.start_pos + t) % distinct);
-    std::memcpy(x.raw() + static_cast<std::size_t>(t) * row_bytes, rows.raw() + from * row_bytes, row_bytes);
+    copy_row(rows, (call.start_pos + t) % rows.shape()[0], x, t);
+  }
+  return x;
+}
+
+/// A rule where format 1 has one, else bytes.
+FixtureTensor inputs(const Recipe& recipe, const LayerRole& role, const CallShape& call) {
+  const ProceduralTensor rule = input_rule(recipe, role, call);
+  if (!recipe.values.distinct_tokens && recipe.values.tokens.empty()) {
+    return rule;
+  }
+  Tensor x = recipe.values.distinct_tokens ? repeated_inputs(recipe, role, call) : rule.materialise();
+  for (std::int64_t t = 0; t < call.tokens; ++t) {
+    if (const std::optional<Tensor> row = token_inputs(recipe, role, call.start_pos + t)) {
+      copy_row(*row, 0, x, t);
+    }
   }
   return x;
 }
@@ -40,12 +60,7 @@ Tensor repeated_inputs(const Recipe& recipe, const LayerRole& role, const CallSh
 void write_inputs(const Recipe& recipe, std::size_t step, FixtureWriter& writer) {
   const CallShape& call = recipe.steps[step].shape;
   for (std::size_t layer = 0; layer < recipe.layers.size(); ++layer) {
-    const LayerRole& role = recipe.layers[layer].role;
-    if (recipe.values.distinct_tokens) {
-      writer.input(step, layer, repeated_inputs(recipe, role, call));
-    } else {
-      writer.input(step, layer, input_rule(recipe, role, call));
-    }
+    writer.input(step, layer, inputs(recipe, recipe.layers[layer].role, call));
   }
 }
 

@@ -108,8 +108,10 @@ std::vector<std::string> small_presets() {
   std::vector<std::string> names = preset_names();
   names.erase(std::remove_if(names.begin(), names.end(),
                              [](const std::string& name) {
-                               // Released geometry takes gigabytes of weights; 65535 positions take long.
-                               return name.starts_with("released-") || name.starts_with("micro-65535");
+                               // Released geometry takes gigabytes of weights; 65535 positions take long; stress
+                               // presets have other scores, and a test of their own.
+                               return name.starts_with("released-") || name.starts_with("micro-65535") ||
+                                      name.starts_with("stress-");
                              }),
               names.end());
   return names;

@@ -161,22 +161,54 @@ void read_config(TomlTable& root, Recipe& recipe) {
   table->finish();
 }
 
+InputKind read_input_kind(TomlTable& entry) {
+  const std::string name = entry.text("kind").value_or(name_of(InputKind::uniform));
+  for (const InputKind kind : {InputKind::uniform, InputKind::constant, InputKind::heavy_tailed}) {
+    if (name == name_of(kind)) {
+      return kind;
+    }
+  }
+  throw entry.wrong("kind", "unknown kind of inputs", "uniform, constant or heavy-tailed", name);
+}
+
+void read_token_rules(TomlTable& values, ValueRules& rules) {
+  for (TomlTable& entry : values.tables("tokens")) {
+    TokenRule rule;
+    rule.every = entry.integer("every", 1, kMostPositions).value_or(rule.every);
+    rule.at = entry.integer("at", 0, rule.every - 1).value_or(rule.at);
+    rule.kind = read_input_kind(entry);
+    rule.size = entry.real("size").value_or(rules.input_rms);
+    entry.finish();
+    rules.tokens.push_back(rule);
+  }
+}
+
+void read_per_weight(TomlTable& values, const char* key, std::map<std::string, double, std::less<>>& into) {
+  if (std::optional<TomlTable> table = values.table(key)) {
+    for (const std::string& weight : table->keys()) {
+      into[weight] = *table->real(weight);
+    }
+  }
+}
+
 void read_values(TomlTable& root, Recipe& recipe) {
   std::optional<TomlTable> table = root.table("values");
   if (!table) {
     return;
   }
   ValueRules& values = recipe.values;
-  values.input_rms = table->real("input_rms").value_or(values.input_rms);
-  values.norm_spread = table->real("norm_spread").value_or(values.norm_spread);
-  values.sink_spread = table->real("sink_spread").value_or(values.sink_spread);
-  values.state_rms = table->real("state_rms").value_or(values.state_rms);
-  values.distinct_tokens = table->integer("distinct_tokens", 1, kMostPositions);
-  if (std::optional<TomlTable> gain = table->table("gain")) {
-    for (const std::string& weight : gain->keys()) {
-      values.gain[weight] = *gain->real(weight);
-    }
+  for (const auto& [key, member] : {std::pair{"input_rms", &ValueRules::input_rms},
+                                    {"input_mean", &ValueRules::input_mean},
+                                    {"norm_spread", &ValueRules::norm_spread},
+                                    {"sink_spread", &ValueRules::sink_spread},
+                                    {"sink_mean", &ValueRules::sink_mean},
+                                    {"state_rms", &ValueRules::state_rms}}) {
+    values.*member = table->real(key).value_or(values.*member);
   }
+  values.distinct_tokens = table->integer("distinct_tokens", 1, kMostPositions);
+  read_token_rules(*table, values);
+  read_per_weight(*table, "gain", values.gain);
+  read_per_weight(*table, "mean", values.mean);
   table->finish();
 }
 
@@ -202,6 +234,18 @@ void refuse_contradictions(const Recipe& recipe, const std::string& source) {
 }
 
 }  // namespace
+
+const char* name_of(InputKind kind) noexcept {
+  switch (kind) {
+    case InputKind::uniform:
+      return "uniform";
+    case InputKind::constant:
+      return "constant";
+    case InputKind::heavy_tailed:
+      return "heavy-tailed";
+  }
+  return "?";
+}
 
 std::vector<LayerRole> Recipe::roles() const {
   std::vector<LayerRole> roles;

@@ -26,14 +26,37 @@ struct RecipeLayer {
   WeightFormat weights = WeightFormat::bf16;
 };
 
+/// What the entries of one input row are.
+enum class InputKind : std::uint8_t {
+  uniform,       ///< root mean square `size`
+  constant,      ///< all `size`, or all -`size`
+  heavy_tailed,  ///< half of them within +-`size`, one in a hundred beyond 99 times that, at most 1024 times
+};
+
+[[nodiscard]] const char* name_of(InputKind kind) noexcept;
+
+/// Other inputs for the tokens at positions p with p % every == at. They are bytes, not rules.
+struct TokenRule {
+  std::int64_t every = 1;
+  std::int64_t at = 0;
+  InputKind kind = InputKind::uniform;
+  double size = 1.0;  ///< 0 makes rows of zeros
+};
+
 /// How large the values are. All are uniform; a root mean square of r means the range +-r * sqrt(3).
 struct ValueRules {
   double input_rms = 1.0;    ///< of x
+  double input_mean = 0.0;   ///< of x
   double norm_spread = 0.2;  ///< norm weights lie within 1 +- this
-  double sink_spread = 2.0;  ///< sinks lie within +- this
-  double state_rms = 1.0;    ///< of declared window rows, latents, index keys and partial groups
+  double sink_spread = 2.0;  ///< sinks lie within sink_mean +- this
+  double sink_mean = 0.0;
+  double state_rms = 1.0;  ///< of declared window rows, latents, index keys and partial groups
   /// A weight [out, K] has the root mean square gain / sqrt(K), so that a gain of 1, the default, keeps the variance.
   std::map<std::string, double, std::less<>> gain;
+  /// A weight [out, K] has the mean this / K, so that a row of ones becomes this on average.
+  std::map<std::string, double, std::less<>> mean;
+  /// The first rule that holds for a token counts.
+  std::vector<TokenRule> tokens;
   /// The token at position p has the input row of position p % distinct_tokens: repeated tokens make equal scores.
   /// Such inputs are bytes, not rules.
   std::optional<std::int64_t> distinct_tokens;

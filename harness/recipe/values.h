@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "harness/fixture/procedural.h"
@@ -21,6 +22,11 @@ namespace attndiff {
 
 /// The rows behind `distinct_tokens`, path "/distinct_tokens/layers/<layer_id>/x": bf16 [distinct_tokens, dim].
 [[nodiscard]] ProceduralTensor distinct_inputs_rule(const Recipe& recipe, const LayerRole& role);
+
+/// The inputs of the token at `position` where one of the recipe's token rules holds for it: bf16 [dim], uniform
+/// numbers u in [-1, 1) from the path "/tokens/<position>/layers/<layer_id>/x" made into the rule's kind: scaled, the
+/// first one's sign, or u / (1 + 2^-10 - |u|). Nothing where no rule holds.
+[[nodiscard]] std::optional<Tensor> token_inputs(const Recipe& recipe, const LayerRole& role, std::int64_t position);
 
 /// Declared rows of a layer, path "/initial_state/layers/<layer_id>/<name>": `width` columns with the recipe's
 /// state_rms, on the grid of `then` where there is one.

@@ -127,6 +127,55 @@ TEST(Values, SeedsAreThoseOfTheDocumentedMix) {
   EXPECT_EQ(tensor_seed(0, ""), 0x69dd497cadf91c08U);
 }
 
+TEST(Values, MeansMoveInputsWeightsAndSinks) {
+  Recipe recipe = preset("tiny");
+  const LayerRole& role = recipe.layers[0].role;
+  const WeightSpec matrix{.name = "wkv", .shape = {32, 64}};
+  const WeightSpec sink{.name = "sink", .shape = {4}, .dtype = DType::f32};
+  recipe.values.mean["wkv"] = 4;
+  recipe.values.sink_mean = -40;
+  recipe.values.input_mean = 3;
+  EXPECT_EQ(weight_rule(recipe, role, matrix).offset, 4.0 / 64);
+  EXPECT_EQ(weight_rule(recipe, role, sink).offset, -40);
+  EXPECT_EQ(input_rule(recipe, role, recipe.steps[0].shape).offset, 3);
+}
+
+TEST(Values, TheFirstTokenRuleThatHoldsCounts) {
+  Recipe recipe = preset("tiny");
+  const LayerRole& role = recipe.layers[0].role;
+  EXPECT_FALSE(token_inputs(recipe, role, 2).has_value());
+  recipe.values.tokens = {{.every = 4, .at = 2, .kind = InputKind::constant, .size = 0.75},
+                          {.every = 2, .at = 0, .kind = InputKind::heavy_tailed, .size = 0.5},
+                          {.every = 3, .at = 1, .kind = InputKind::uniform, .size = 0x1p-128}};
+  EXPECT_FALSE(token_inputs(recipe, role, 3).has_value());
+  const Tensor constant = to_f32(token_inputs(recipe, role, 6).value());
+  for (const float v : constant.as<float>()) {
+    EXPECT_EQ(v, constant.as<float>()[0]);
+    EXPECT_EQ(std::fabs(v), 0.75F);
+  }
+  const Moments tail = moments_of(token_inputs(recipe, role, 8).value());
+  EXPECT_GT(tail.largest, 8 * 0.5);
+  EXPECT_LE(tail.largest, 1024 * 0.5);
+  const Moments tiny = moments_of(token_inputs(recipe, role, 1).value());
+  EXPECT_GT(tiny.largest, 0);
+  EXPECT_LT(tiny.largest, 0x1p-126);
+}
+
+TEST(E4m3Weight, NeighbouringBlocksHaveOtherScalesAlongBothAxes) {
+  Tensor ones(DType::f32, {96, 128});
+  std::fill(ones.as<float>().begin(), ones.as<float>().end(), 1.0F);
+  vary_blocks(ones);
+  const Weight weight = quantise_e4m3(ones);
+  const auto scales = weight.scales.as<std::uint8_t>();
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t j = 0; j < 4; ++j) {
+      EXPECT_TRUE(j == 0 || scales[4 * i + j] != scales[4 * i + j - 1]) << i << ", " << j;
+      EXPECT_TRUE(i == 0 || scales[4 * i + j] != scales[4 * (i - 1) + j]) << i << ", " << j;
+    }
+  }
+  EXPECT_NE(scales[1], scales[4]);
+}
+
 TEST(E4m3Weight, DequantisesWithinHalfAStepAndScalesByBlock) {
   const Recipe recipe = preset("micro-e4m3");
   const WeightSpec spec{.name = "wq_a", .shape = {40, 70}};  // blocks at both edges are cut

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "harness/backend.h"
+#include "harness/compare/detail_keeper.h"
 #include "harness/run/judge.h"
+#include "harness/run/listener.h"
 #include "reference/thread_pool.h"
 
 namespace attndiff {
@@ -25,6 +27,9 @@ struct RunContext {
   const ModelFamily& family;
   const Tolerances& tolerances;
   reference::ThreadPool& pool;
+  ReplayListener& listener;
+  DetailKeeper& details;
+  int repeat = 1;  ///< how often each candidate runs freely, observed alike
 };
 
 /// One candidate beside the reference in one mode, through one fixture.
@@ -43,8 +48,8 @@ class CandidateRun {
 };
 
 /// The candidate continues from its own results, beside a fresh run of the reference that follows it; and, where it
-/// computes, once more with nobody looking, which must give the same. The runs go through each call in this order, and
-/// the first must outlive the others.
+/// computes, once more with nobody looking, and `repeat` - 1 times more looked at, all of which must give the same. The
+/// runs go through each call in this order, and the first must outlive the others.
 [[nodiscard]] std::vector<std::unique_ptr<CandidateRun>> make_free_runs(const RunContext& context, Backend& candidate,
                                                                         Backend& reference);
 /// The candidate continues from the reference's results.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/run/value_coverage.h"
 #include "reference/compressor.h"
 #include "reference/contract/error.h"
 #include "reference/deepseek_v41/stages.h"
@@ -17,8 +18,14 @@ using deepseek_v41::StageId;
 
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
-constexpr std::array<CoverageCounterInfo, 21> kCounters{{
+constexpr std::array<CoverageCounterInfo, 36> kCounters{{
     {"long_prefills", "prefill calls of more tokens than the window holds, so that the ring keeps only the last ones"},
+    {"window_prefills", "prefill calls of exactly as many tokens as the window holds"},
+    {"window_and_one_prefills", "prefill calls of one token more than the window holds"},
+    {"several_window_prefills", "prefill calls of more than twice as many tokens as the window holds"},
+    {"odd_prefills", "prefill calls of an odd number of tokens that is no less than the window"},
+    {"groupless_prefills", "prefill calls of a ratio > 1 kv source that complete no group"},
+    {"far_queries", "queries at positions from 1,000,000 on"},
     {"ring_wraps", "decode calls whose row overwrites an older one in its ring slot"},
     {"completing_decodes", "decode calls of a ratio > 1 kv source that complete a group"},
     {"open_decodes", "decode calls of a ratio > 1 kv source that complete no group"},
@@ -36,6 +43,17 @@ constexpr std::array<CoverageCounterInfo, 21> kCounters{{
     {"absent_entries", "entries of idx that are -1"},
     {"leading_absent_entries", "queries whose first entry of idx is -1 while a later one is not"},
     {"absent_picks", "picks of an index source that are -1"},
+    {"raised_scores",
+     "queries of an index source whose visible scores, four or more, have a mean above twice their "
+     "standard deviation"},
+    {"lowered_scores", "the same with a mean below minus twice that"},
+    {"raised_lse", "values of lse of 32 or more"},
+    {"lowered_lse", "values of lse of -32 or less"},
+    {"denormal_values", "values of real stages that are not zero and smaller than 2^-126 in magnitude"},
+    {"near_overflow_values", "finite values of real stages of at least 2^124 in magnitude"},
+    {"constant_input_rows", "rows of a layer's input whose entries are all one value other than zero"},
+    {"repeated_input_rows", "rows of a layer's input that an earlier row of the call equals"},
+    {"outlier_input_rows", "rows of a layer's input whose largest entry is more than 4 times their root mean square"},
     {"zero_kv_blocks", "quantiser blocks of 32 in kv that are all zero"},
     {"zero_index_k_blocks", "quantiser blocks of 32 in index_k that are all zero"},
     {"zero_index_q_blocks", "quantiser blocks of 32 in index_q that are all zero"},
@@ -58,7 +76,8 @@ constexpr std::array<StageId, 4> kOthers{deepseek_v41::kIndexScore, deepseek_v41
                                          deepseek_v41::kIdx};
 
 bool counted(int stage) noexcept {
-  return std::any_of(kQuantised.begin(), kQuantised.end(), [&](const auto& q) { return q.stage == stage; }) ||
+  return counts_values_of(stage) ||
+         std::any_of(kQuantised.begin(), kQuantised.end(), [&](const auto& q) { return q.stage == stage; }) ||
          std::find(kOthers.begin(), kOthers.end(), stage) != kOthers.end();
 }
 
@@ -148,7 +167,7 @@ void CoverageCounter::on_stage(const LayerCall& call, StageView& view, Stream) {
                 "coverage is counted from host tensors; stage " + std::string(view.stage.name) + " lies on a device");
   }
   values_.insert_or_assign(view.stage.id, copy_of(view.value));
-  if (view.stage.id == deepseek_v41::kIdx) {
+  if (view.stage.id == deepseek_v41::kOut) {
     const auto values = std::exchange(values_, {});
     count(call, [&](int stage) {
       const auto it = values.find(stage);
@@ -160,6 +179,7 @@ void CoverageCounter::on_stage(const LayerCall& call, StageView& view, Stream) {
 void CoverageCounter::count(const LayerCall& call, const Lookup& find) {
   count_call_shape(call);
   count_zero_blocks(find);
+  count_values(find, coverage_);
   const Tensor* scores = find(deepseek_v41::kIndexScore);
   if (scores != nullptr) {
     if (const Tensor* mask = find(deepseek_v41::kCandidates)) {
@@ -177,10 +197,13 @@ void CoverageCounter::count(const LayerCall& call, const Lookup& find) {
 
 void CoverageCounter::count_call_shape(const LayerCall& call) {
   const CallShape& shape = call.shape;
+  constexpr std::int64_t kFar = 1000000;
+  const std::int64_t end = shape.start_pos + shape.tokens;
+  coverage_.add("far_queries", std::clamp<std::int64_t>(end - kFar, 0, shape.tokens));
   bool& decoded = decoded_[{call.sequence, call.role.layer_id}];
   if (shape.prefill()) {
     decoded = false;
-    coverage_.add("long_prefills", shape.tokens > call.config.window ? 1 : 0);
+    count_prefill(call);
     return;
   }
   coverage_.add("ring_wraps", shape.start_pos >= call.config.window ? 1 : 0);
@@ -191,6 +214,20 @@ void CoverageCounter::count_call_shape(const LayerCall& call) {
   }
   decoded = true;
 }
+
+void CoverageCounter::count_prefill(const LayerCall& call) {
+  const std::int64_t tokens = call.shape.tokens;
+  const std::int64_t window = call.config.window;
+  const bool groupless = call.role.is_kv_source && call.role.ratio > 1 && tokens < call.role.ratio;
+  coverage_.add("long_prefills", tokens > window ? 1 : 0);
+  coverage_.add("window_prefills", tokens == window ? 1 : 0);
+  coverage_.add("window_and_one_prefills", tokens == window + 1 ? 1 : 0);
+  coverage_.add("several_window_prefills", tokens > 2 * window ? 1 : 0);
+  coverage_.add("odd_prefills", tokens % 2 == 1 && tokens >= window ? 1 : 0);
+  coverage_.add("groupless_prefills", groupless ? 1 : 0);
+}
+
+void CoverageCounter::count_inputs(const Tensor& x) { count_input_rows(x, coverage_); }
 
 void CoverageCounter::count_zero_blocks(const Lookup& find) {
   for (const QuantisedStage& quantised : kQuantised) {
@@ -226,6 +263,7 @@ void CoverageCounter::count_selection(const LayerCall& call, const Tensor& score
   for (std::int64_t t = 0; t < scores.shape()[0]; ++t) {
     const std::size_t seen = visible(call, t, len);
     std::vector<float> row = visible_scores(row_of<Bf16>(scores, t), seen);
+    count_shift(std::span<const float>(row).first(seen), coverage_);
     const auto picked = row_of<std::int32_t>(picks, t);
     if (filtered) {
       reference::select_row(row, static_cast<std::int64_t>(seen), unfiltered);

@@ -47,8 +47,8 @@ class Coverage {
 [[nodiscard]] std::vector<std::string> unmet(const Coverage& coverage, std::span<const std::string> names);
 
 /// Counts what the calls of one fixture exercise, in order, from the values of one implementation's stages. It reads,
-/// where they exist, kv, index_k, index_q, index_score, candidates, selection, compress_kv and idx, on the host; they
-/// must be the reference's, since what a wrong candidate exercises says nothing about the fixture.
+/// where they exist, candidates, selection, idx and every stage of real numbers or codes, on the host; they must be the
+/// reference's, since what a wrong candidate exercises says nothing about the fixture.
 /// Another observer may share the run: pass interest() and on_stage() on, or give count() what was captured.
 class CoverageCounter final : public Observer {
  public:
@@ -56,11 +56,14 @@ class CoverageCounter final : public Observer {
   using Lookup = std::function<const Tensor*(int)>;
 
   [[nodiscard]] Interest interest(const LayerCall& call, const StageInfo& stage) override;
-  /// Counts the call when `idx`, the last stage needed, arrives. Throws Error(internal) for device memory.
+  /// Counts the call when `out`, the last stage, arrives. Throws Error(internal) for device memory.
   void on_stage(const LayerCall& call, StageView& view, Stream stream) override;
 
   /// Counts one call from captured tensors.
   void count(const LayerCall& call, const Lookup& find);
+
+  /// Counts the rows of a layer's input in one call: bf16 [tokens, dim].
+  void count_inputs(const Tensor& x);
 
   /// The mask that a layer's call takes from the fixture (shared_in) instead of from a candidate source: u8
   /// [tokens, len]. To be given before that call.
@@ -72,6 +75,7 @@ class CoverageCounter final : public Observer {
   using LayerKey = std::pair<std::int64_t, std::int64_t>;  // sequence, layer_id
 
   void count_call_shape(const LayerCall& call);
+  void count_prefill(const LayerCall& call);
   void count_zero_blocks(const Lookup& find);
   void count_candidates(const LayerCall& call, const Tensor& scores, const Tensor& mask);
   void count_selection(const LayerCall& call, const Tensor& scores, const Tensor& picks);

@@ -24,11 +24,13 @@ using Counts = std::map<std::string, std::int64_t>;
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-/// The counters that are not zero.
+/// The counters that are not zero, but for those of shifted scores, which have tests of their own.
 Counts nonzero(const Coverage& coverage) {
   Counts counts;
   std::copy_if(coverage.all().begin(), coverage.all().end(), std::inserter(counts, counts.end()),
                [](const auto& entry) { return entry.second != 0; });
+  counts.erase("raised_scores");
+  counts.erase("lowered_scores");
   return counts;
 }
 
@@ -104,9 +106,13 @@ TEST(Coverage, RingWrapsFromTheFirstOverwrittenSlotOn) {
   tally.call({.tokens = 1, .start_pos = 5}, {});
   EXPECT_EQ(tally.counts(), (Counts{{"ring_wraps", 2}}));
   tally.call({.tokens = 4, .start_pos = 0}, {});
-  EXPECT_EQ(tally.counts(), (Counts{{"ring_wraps", 2}}));
+  EXPECT_EQ(tally.counts(), (Counts{{"ring_wraps", 2}, {"window_prefills", 1}}));
   tally.call({.tokens = 5, .start_pos = 0}, {});
-  EXPECT_EQ(tally.counts(), (Counts{{"ring_wraps", 2}, {"long_prefills", 1}}));
+  EXPECT_EQ(tally.counts(), (Counts{{"ring_wraps", 2},
+                                    {"window_prefills", 1},
+                                    {"long_prefills", 1},
+                                    {"odd_prefills", 1},
+                                    {"window_and_one_prefills", 1}}));
 }
 
 TEST(Coverage, AGroupIsCarriedOnceASequence) {
@@ -266,7 +272,12 @@ Coverage coverage_of(const std::string& file) {
 }
 
 TEST_P(BundledFixture, CountsWhatItsRecordedTensorsHold) {
-  EXPECT_EQ(nonzero(coverage_of(GetParam().file)), GetParam().counts);
+  Counts found = nonzero(coverage_of(GetParam().file));
+  for (const char* length : {"window_prefills", "window_and_one_prefills", "several_window_prefills", "odd_prefills",
+                             "groupless_prefills"}) {
+    found.erase(length);  // the table says how many prefills are long
+  }
+  EXPECT_EQ(found, GetParam().counts);
 }
 
 INSTANTIATE_TEST_SUITE_P(Coverage, BundledFixture,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ struct StageJudgement {
   const StageInfo* stage = nullptr;
   Comparison result;
   std::string tolerance;  ///< in words
+  std::shared_ptr<const ComparisonDetail> detail{};
 };
 
 /// What free mode compares a candidate's call with.
@@ -31,6 +33,8 @@ struct FreeEvidence {
   const StageValues& following;
   /// What it makes of them by itself.
   const StageValues& reference;
+  /// Stages that the reference takes over from the candidate once they have passed.
+  std::set<int> followed = {};
   /// True when the reference could follow everything that decides a selection: the candidate publishes it.
   bool certifiable = false;
   /// True while everything that the codes of earlier calls were made from agreed bit for bit.

@@ -7,6 +7,7 @@
 
 #include "harness/compare/compare.h"
 #include "harness/run/judge.h"
+#include "harness/run/score_margin.h"
 
 namespace attndiff {
 namespace {
@@ -43,10 +44,9 @@ std::vector<double> row_differences(const Tensor& a, const Tensor& b) {
 std::vector<double> input_differences(const StageInfo& stage, const FreeEvidence& e, std::int64_t rows) {
   std::vector<double> total(static_cast<std::size_t>(rows), 0.0);
   for (const int id : stage.inputs) {
-    const StageInfo& input = e.family.stages[static_cast<std::size_t>(id)];
     const Tensor* ours = e.following.find(id);
     const Tensor* theirs = e.candidate.find(id);
-    if (input.followed || ours == nullptr || theirs == nullptr || !(ours->shape() == theirs->shape())) {
+    if (e.followed.contains(id) || ours == nullptr || theirs == nullptr || !(ours->shape() == theirs->shape())) {
       continue;
     }
     const std::vector<double> differences = row_differences(*ours, *theirs);
@@ -114,25 +114,29 @@ bool differs_among_equal_scores(const Tensor& ours, const Tensor& theirs, const 
   return true;
 }
 
-/// Whether each row of a selection ascends, apart from absent entries: set operations need it, and so does the format.
-bool ascending_sets(const Tensor& picks) {
-  const auto k = static_cast<std::size_t>(picks.shape()[1]);
-  for (std::int64_t t = 0; t < picks.shape()[0]; ++t) {
-    const auto row = picks.as<std::int32_t>().subspan(static_cast<std::size_t>(t) * k, k);
-    std::int32_t last = -1;
-    for (const std::int32_t p : row) {
-      if (p >= 0 && p <= last) {
-        return false;
-      }
-      last = p >= 0 ? p : last;
-    }
-  }
-  return true;
-}
-
 std::int64_t differing_rows(const Tensor& a, const Tensor& b) {
   const std::vector<double> differences = row_differences(a, b);
   return std::count_if(differences.begin(), differences.end(), [](double d) { return d > 0; });
+}
+
+/// The verdict on a different choice of a candidate that does not publish what it chose from.
+void settle_uncertified(const StageInfo& stage, const FreeEvidence& e, Comparison& result) {
+  const StageTolerance& tolerance = e.tolerances.at(stage);
+  const auto finding = score_margin(stage, tolerance, e);
+  if (finding && finding->within_limits) {
+    result.verdict = Verdict::explained;
+    result.reason = fmt::format(
+        "not certified, but allowed by the tolerance file: {} of {} rows differ, by positions within {:.3g} rms of the "
+        "reference's threshold",
+        finding->rows, e.candidate.find(stage.id)->shape()[0], finding->farthest);
+    return;
+  }
+  result.verdict = Verdict::uncertified;
+  result.reason += "; the candidate does not publish what would certify another choice";
+  if (finding) {
+    result.reason += fmt::format(", and {} rows differ, by positions up to {:.3g} rms from the reference's threshold",
+                                 finding->rows, finding->farthest);
+  }
 }
 
 /// The verdict on a decision that may legitimately differ between free-running implementations.
@@ -158,8 +162,7 @@ void settle_decision(const StageInfo& stage, const FreeEvidence& e, Comparison& 
     result.verdict = Verdict::tie;
     result.reason = "differs only among positions whose scores are equal on both sides";
   } else if (!e.certifiable) {
-    result.verdict = Verdict::uncertified;
-    result.reason += "; the candidate does not publish what would certify another choice";
+    settle_uncertified(stage, e, result);
   }
 }
 

@@ -17,9 +17,10 @@ std::vector<StageJudgement> judge_lockstep(const std::set<int>& wanted, const Lo
       slack = e.family.slack(id, e.bounds);
     }
     if (slack) {
-      judgements.push_back({.stage = &stage,
-                            .result = compare_bounded(stage, *reference, unrounded, *slack, *candidate),
-                            .tolerance = bounded_text(stage)});
+      judgements.push_back(
+          {.stage = &stage,
+           .result = compare_bounded(stage, *reference, unrounded, *slack, *candidate),
+           .tolerance = bounded_text(stage, e.family.terms(id, e.bounds.config, e.bounds.role, e.bounds.call))});
     } else {
       judgements.push_back(
           {.stage = &stage, .result = compare(stage, reference, candidate, kExact), .tolerance = kExact.text()});

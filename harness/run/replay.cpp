@@ -9,8 +9,10 @@
 
 #include "harness/compare/locate.h"
 #include "harness/fixture/reader.h"
+#include "harness/run/call_clock.h"
 #include "harness/run/candidate_run.h"
 #include "harness/run/coverage.h"
+#include "harness/run/crash.h"
 #include "harness/run/known_failures.h"
 #include "harness/run/layer_loader.h"
 #include "harness/run/repro.h"
@@ -43,7 +45,7 @@ std::set<int> stages_asked_for(const ModelFamily& family, const std::vector<std:
 class FixtureReplay {
  public:
   FixtureReplay(const FixtureReader& fixture, const ReplayBackends& backends, const ReplayOptions& options,
-                FixtureReport& report)
+                FixtureReport& report, ReplayListener& listener)
       : fixture_(fixture),
         backends_(backends),
         options_(options),
@@ -52,7 +54,15 @@ class FixtureReplay {
         tolerances_(options.tolerance_file.empty() ? Tolerances::defaults(family_)
                                                    : Tolerances::from_file(options.tolerance_file, family_)),
         pool_(options.threads),
-        context_{.fixture = fixture, .family = family_, .tolerances = tolerances_, .pool = pool_},
+        clock_(listener),
+        tracker_(clock_),
+        context_{.fixture = fixture,
+                 .family = family_,
+                 .tolerances = tolerances_,
+                 .pool = pool_,
+                 .listener = tracker_,
+                 .details = details_,
+                 .repeat = options.repeat},
         loader_(fixture),
         reference_(backends.reference->start(fixture)),
         report_(report) {
@@ -62,11 +72,13 @@ class FixtureReplay {
   }
 
   void run() {
+    context_.listener.on_fixture(fixture_.steps().size() * fixture_.layers().size());
     for (std::size_t step = 0; step < fixture_.steps().size(); ++step) {
       for (std::size_t layer = 0; layer < fixture_.layers().size(); ++layer) {
         run_layer(step, layer);
       }
     }
+    report_.timings = clock_.timings();
     report_.coverage = coverage_.coverage().all();
     report_.uncovered = unmet(coverage_.coverage(), parse_must_cover(fixture_.must_cover(), "/ attribute must_cover"));
   }
@@ -80,6 +92,13 @@ class FixtureReplay {
   };
 
   void start(Backend& candidate) {
+    if (options_.repeat > 1 && (options_.mode == ReplayMode::lockstep || !candidate.computes())) {
+      throw Error(ErrorKind::usage, {.file = {},
+                                     .object = "--repeat",
+                                     .problem = "candidate " + candidate.name() + " does not run freely here",
+                                     .expected = "a candidate that computes, in --mode free or both",
+                                     .found = {}});
+    }
     const bool driven = !accepted_stages(candidate.plan(fixture_, 0, 0)).empty();
     if (options_.mode == ReplayMode::lockstep && !driven) {
       throw Error(ErrorKind::usage, {.file = {},
@@ -135,12 +154,14 @@ class FixtureReplay {
   }
 
   void run_layer(std::size_t step, std::size_t layer) {
+    context_.listener.on_layer_call(step * fixture_.layers().size() + layer);
     const LayerInput input = loader_.load(step, layer);
     Capture own([&](const StageInfo&) { return unrounded_ ? Interest::read | Interest::unrounded : Interest::read; });
-    reference_->forward(input, own);
+    clock_.time_reference(backends_.reference->name(), [&] { reference_->forward(input, own); });
     if (input.shared && input.shared->candidates.defined()) {
       coverage_.shared_candidates(input.shared->candidates);
     }
+    coverage_.count_inputs(input.x);
     coverage_.count({.config = fixture_.config(),
                      .role = fixture_.layers()[layer],
                      .shape = input.shape,
@@ -160,21 +181,35 @@ class FixtureReplay {
         ComparisonRecord record = describe(runner, call.input, std::string(judgement.stage->name));
         record.tolerance = std::move(judgement.tolerance);
         record.result = std::move(judgement.result);
+        record.detail = std::move(judgement.detail);
         record.location = location_of(*judgement.stage, call.input, record.result);
         record.result.bad.clear();
-        report_.comparisons.push_back(std::move(record));
+        add(std::move(record));
       }
       list_unobserved(runner, call.input);
     } catch (const Error& e) {
       if (e.kind() == ErrorKind::input || e.kind() == ErrorKind::unavailable) {
         throw;
       }
-      ComparisonRecord record = describe(runner, call.input, std::string(family_.stages.back().name));
-      record.result.verdict = Verdict::crashed;
-      record.result.reason = e.what();
-      report_.comparisons.push_back(std::move(record));
-      stop(runner);
+      crash(runner, e.what());
+    } catch (const std::exception& e) {
+      crash(runner, e.what());
     }
+  }
+
+  void crash(const Runner& runner, const char* why) {
+    ReproParts repro;
+    repro.reference = backends_.reference->name();
+    repro.repeat = options_.repeat;
+    repro.tolerance_file = options_.tolerance_file;
+    repro.fixture = fixture_.path();
+    add(crashed_comparison(tracker_, why, family_.stages.back().name, std::move(repro)));
+    stop(runner);
+  }
+
+  void add(ComparisonRecord record) {
+    context_.listener.on_comparison(record);
+    report_.comparisons.push_back(std::move(record));
   }
 
   /// A crashed run goes no further, nor does one that is compared with it.
@@ -195,7 +230,7 @@ class FixtureReplay {
               describe(runner, input, std::string(family_.stages[static_cast<std::size_t>(id)].name));
           record.result.verdict = Verdict::unobserved;
           record.result.reason = "inside a fused segment of the candidate";
-          report_.comparisons.push_back(std::move(record));
+          add(std::move(record));
         }
       }
     }
@@ -225,7 +260,8 @@ class FixtureReplay {
     record.mode = mode;
     record.repro = repro_command({.reference = backends_.reference->name(),
                                   .candidate = runner.backend->name(),
-                                  .mode = mode == "production" ? "free" : mode,
+                                  .mode = mode,
+                                  .repeat = options_.repeat,
                                   .layer_id = role.layer_id,
                                   .step = input.step,
                                   .stage = stage,
@@ -242,6 +278,9 @@ class FixtureReplay {
   std::set<int> asked_;
   Tolerances tolerances_;
   reference::ThreadPool pool_;
+  CallClock clock_;
+  CallTracker tracker_;
+  DetailKeeper details_;
   RunContext context_;
   LayerLoader loader_;
   std::unique_ptr<Sequence> reference_;
@@ -254,11 +293,17 @@ class FixtureReplay {
 }  // namespace
 
 FixtureReport replay_fixture(const std::string& path, const ReplayBackends& backends, const ReplayOptions& options) {
+  ReplayListener nobody;
+  return replay_fixture(path, backends, options, nobody);
+}
+
+FixtureReport replay_fixture(const std::string& path, const ReplayBackends& backends, const ReplayOptions& options,
+                             ReplayListener& listener) {
   FixtureReport report;
   report.path = path;
   try {
     const FixtureReader fixture(path);
-    FixtureReplay(fixture, backends, options, report).run();
+    FixtureReplay(fixture, backends, options, report, listener).run();
   } catch (const Error& e) {
     if (e.kind() == ErrorKind::usage || e.kind() == ErrorKind::unavailable) {
       throw;

@@ -8,6 +8,7 @@
 #include "harness/compare/report.h"
 #include "harness/compare/tolerance.h"
 #include "harness/run/int_list.h"
+#include "harness/run/listener.h"
 
 namespace attndiff {
 
@@ -25,6 +26,7 @@ struct ReplayOptions {
   IntList steps;                    ///< by index
   std::vector<std::string> stages;  ///< by name; empty: all
   std::string tolerance_file;       ///< empty: the built-in tolerances
+  int repeat = 1;                   ///< free runs of each candidate, which must agree bit for bit
   int threads = 0;                  ///< of the bounds' own computations; 0: the machine's
 };
 
@@ -45,9 +47,13 @@ struct ReplayBackends {
 ///
 /// Whatever is wrong with the fixture ends up in the report's `error`, with what had been compared before; a candidate
 /// that throws is `crashed` there and runs no further in that mode. Throws only Error(usage), for an unknown stage or a
-/// mode that the backends cannot run, and Error(unavailable).
+/// mode or repetition that the backends cannot run, and Error(unavailable).
 [[nodiscard]] FixtureReport replay_fixture(const std::string& path, const ReplayBackends& backends,
                                            const ReplayOptions& options);
+
+/// The same, with somebody told of each step on the way.
+[[nodiscard]] FixtureReport replay_fixture(const std::string& path, const ReplayBackends& backends,
+                                           const ReplayOptions& options, ReplayListener& listener);
 
 /// Marks the failing comparisons that a list of known failures excuses today, and judges the fixtures again without
 /// them. Returns notes for people: entries that have expired or excused nothing.

@@ -24,9 +24,15 @@ std::string shell_quoted(const std::string& word) {
 }
 
 std::string repro_command(const ReproParts& p) {
+  // Production and repeated runs come with a free one, and are compared with it.
+  const bool beside_free = p.mode == "production" || p.mode == "repeat";
   std::string command = fmt::format("attndiff replay --reference {} --candidate {} --mode {} --layers {} --steps {}",
-                                    shell_quoted(p.reference), shell_quoted(p.candidate), p.mode, p.layer_id, p.step);
+                                    shell_quoted(p.reference), shell_quoted(p.candidate), beside_free ? "free" : p.mode,
+                                    p.layer_id, p.step);
   command += fmt::format(" --stages {}", p.stage);
+  if (p.mode == "repeat") {
+    command += fmt::format(" --repeat {}", p.repeat);
+  }
   if (!p.tolerance_file.empty()) {
     command += fmt::format(" --tolerances {}", shell_quoted(p.tolerance_file));
   }

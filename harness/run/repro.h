@@ -10,7 +10,8 @@ namespace attndiff {
 struct ReproParts {
   std::string reference;
   std::string candidate;
-  std::string mode;
+  std::string mode;  ///< of the comparison
+  int repeat = 1;    ///< of the run
   std::int64_t layer_id = 0;
   std::size_t step = 0;
   std::string stage;

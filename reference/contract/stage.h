@@ -46,6 +46,8 @@ struct StageInfo {
   bool required = false;
   /// Sums rows by softmax weights: a plan may declare these rounded.
   bool weighted_by_softmax = false;
+  /// Weights whose activation it is: one that is stored as e4m3 has it quantised first, which is a decision as well.
+  std::vector<std::string_view> activates{};
 };
 
 struct BoundInputs;  // reference/bound_inputs.h
@@ -58,6 +60,8 @@ struct ModelFamily {
   /// How far a correct implementation's stage may lie from the reference's unrounded one, given the same inputs, before
   /// it is rounded itself: f32, the stage's shape; nothing for a stage that its inputs determine exactly.
   std::optional<Tensor> (*slack)(int stage, const BoundInputs& inputs) = nullptr;
+  /// How many products the longest float32 sum behind an element of the stage has; 0 where there is none.
+  std::int64_t (*terms)(int stage, const ModelConfig&, const LayerRole&, const CallShape&) = nullptr;
 
   /// The stage of that name, or nullptr.
   [[nodiscard]] const StageInfo* find(std::string_view stage) const noexcept;

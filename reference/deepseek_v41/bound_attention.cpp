@@ -25,20 +25,21 @@ RowMajor attended_rows(const Tensor& rows, std::span<const std::int32_t> idx, st
   return gathered;
 }
 
-/// Turns one head's scores into the squares of its softmax weights.
-void squared_weights(std::span<float> s, float sink) {
-  float m = sink;
-  for (const float v : s) {
-    m = std::max(m, v);
+/// Turns one head's scores into the squares of its softmax weights over the largest of them, which is returned: below a
+/// large sink the squares themselves would underflow.
+float squared_weights(std::span<float> s, float sink) {
+  if (s.empty()) {
+    return 0;
   }
+  const float largest = *std::max_element(s.begin(), s.end());
+  const float m = std::max(largest, sink);
   float den = std::exp(sink - m);
   for (float& v : s) {
-    v = std::exp(v - m);
-    den += v;
+    den += std::exp(v - m);
+    const float relative = std::exp(v - largest);
+    v = relative * relative;
   }
-  for (float& v : s) {
-    v = (v / den) * (v / den);
-  }
+  return std::exp(largest - m) / den;
 }
 
 /// How far a softmax weight may be off, relative to itself: the score's sum, its scaling, the subtraction of the
@@ -69,8 +70,9 @@ Tensor attention_slack(const BoundInputs& in, StageId stage) {
     std::vector<float> query(stored.size());
     std::transform(stored.begin(), stored.end(), query.begin(), [](Bf16 v) { return to_float(v); });
     RowMajor squares = Floats(query.data(), c.n_heads, c.head_dim) * rows.transpose() * scale;
+    std::vector<float> largest_weight(heads);
     for (std::size_t h = 0; h < heads; ++h) {
-      squared_weights(
+      largest_weight[h] = squared_weights(
           {squares.data() + static_cast<std::int64_t>(h) * rows.rows(), static_cast<std::size_t>(rows.rows())},
           sink[h]);
     }
@@ -90,13 +92,16 @@ Tensor attention_slack(const BoundInputs& in, StageId stage) {
       // combining split sums rescales each part once.
       const float declared = in.arithmetic.bf16_softmax_weights ? 0x1p-8F : 0.0F;
       const float splits = 4 * kUnitRoundoff * static_cast<float>(in.arithmetic.attention_splits - 1);
-      const float concentration = std::sqrt(squares.row(head).sum());
+      const float concentration = largest_weight[h] * std::sqrt(squares.row(head).sum());
+      // A weight below 2^-126 keeps fewer bits: it, and its product with a row's entry, err by up to 2^-150 each.
+      const float underflow = 0x1p-149F * (1 + largest_row) * static_cast<float>(rows.rows() + 1);
       const auto unrounded = in.unrounded(kO)->as<float>().subspan((at * heads + h) * width, width);
       for (std::size_t d = 0; d < width; ++d) {
         const float own = std::fabs(unrounded[d]);
         slack.as<float>()[(at * heads + h) * width + d] =
-            (relative + 2 * declared + terms) * (moved(head, static_cast<Eigen::Index>(d)) + concentration * own) +
-            (4 * kUnitRoundoff + splits) * own;
+            (relative + 2 * declared + terms) *
+                (largest_weight[h] * moved(head, static_cast<Eigen::Index>(d)) + concentration * own) +
+            (4 * kUnitRoundoff + splits) * own + underflow;
       }
     }
   });

@@ -11,7 +11,7 @@ namespace {
 struct Members {
   std::span<const float> k;  ///< [ratio, width]
   std::span<const float> g;
-  std::span<const float> k_slack;  ///< empty where k and g are given
+  std::span<const float> k_slack;  ///< 0 where a member is given
   std::span<const float> g_slack;
 };
 
@@ -39,9 +39,7 @@ void pool_bounded(const Members& m, std::int64_t ratio, std::span<float> value, 
       const float distance = std::fabs(m.k[i] - value[d]);
       const float argument = (std::fabs(m.g[i]) + std::fabs(largest)) * kUnitRoundoff;
       moved += p * (distance * argument + kRoundings * kUnitRoundoff * std::fabs(m.k[i]));
-      if (!m.k_slack.empty()) {
-        moved += p * (m.k_slack[i] + distance * m.g_slack[i]);
-      }
+      moved += p * (m.k_slack[i] + distance * m.g_slack[i]);
     }
     slack[d] = moved;
   }
@@ -95,11 +93,16 @@ Tensor latent_slack(const BoundInputs& in) {
                    ratio, row(pooled.value, i), row(pooled.slack, i));
     }
   } else {
-    // The members are the state that both sides were given.
+    // Earlier members were given; the one of this call is each side's own until it has been pooled.
     const auto state = in.value(kCompState)->as<float>();
-    pool_bounded(
-        {.k = state.first(state.size() / 2), .g = state.subspan(state.size() / 2), .k_slack = {}, .g_slack = {}}, ratio,
-        row(pooled.value, 0), row(pooled.slack, 0));
+    const Tensor own = comp_state_slack(in);
+    const auto slack = own.as<float>();
+    const std::size_t half = state.size() / 2;
+    pool_bounded({.k = state.first(half),
+                  .g = state.subspan(half),
+                  .k_slack = slack.first(half),
+                  .g_slack = slack.subspan(half)},
+                 ratio, row(pooled.value, 0), row(pooled.slack, 0));
   }
   return bounded_norm(in, rounded_bf16(std::move(pooled)), "comp_norm").slack;
 }

@@ -51,7 +51,9 @@ float rounding_spread(float v, float slack) noexcept {
 }
 
 float sum_slack(std::int64_t terms, float norm_w, float norm_x) noexcept {
-  return kSumFactor * std::sqrt(static_cast<float>(terms)) * kUnitRoundoff * norm_w * norm_x;
+  // Below 2^-126 a product has no relative error but an absolute one, 2^-150, on either side; sums there are exact.
+  const float underflow = static_cast<float>(terms) * 0x1p-149F;
+  return kSumFactor * std::sqrt(static_cast<float>(terms)) * kUnitRoundoff * norm_w * norm_x + underflow;
 }
 
 float norm2(std::span<const float> v) noexcept {

@@ -1,5 +1,7 @@
 #include "reference/deepseek_v41/bounds.h"
 
+#include <algorithm>
+
 #include "reference/deepseek_v41/bound_parts.h"
 
 namespace attndiff::deepseek_v41 {
@@ -47,6 +49,33 @@ std::optional<Tensor> stage_slack(int stage, const BoundInputs& in) {
       break;
   }
   return std::nullopt;
+}
+
+std::int64_t stage_terms(int stage, const ModelConfig& c, const LayerRole& role, const CallShape& call) {
+  switch (stage) {
+    case kQr:
+    case kKvPre:
+    case kCompState:
+    case kLatent:
+    case kIndexW:
+      return c.dim;
+    case kQ:
+    case kIndexQPre:
+      return c.q_rank;
+    case kIndexKPre:
+    case kLse:
+      return c.head_dim;
+    case kIndexScore:
+      return std::max(c.index_heads, c.index_head_dim);
+    case kO:
+      return std::max(c.head_dim, window_columns(c, call) + selection_columns(c, role, call));
+    case kOg:
+      return c.n_heads / c.groups * c.head_dim;
+    case kOut:
+      return c.groups * c.o_rank;
+    default:
+      return 0;
+  }
 }
 
 }  // namespace attndiff::deepseek_v41

@@ -21,6 +21,10 @@ namespace attndiff::deepseek_v41 {
 /// number.
 [[nodiscard]] std::optional<Tensor> stage_slack(int stage, const BoundInputs& inputs);
 
+/// How many products the longest float32 sum behind an element of the stage has; 0 for a stage without one.
+[[nodiscard]] std::int64_t stage_terms(int stage, const ModelConfig& config, const LayerRole& role,
+                                       const CallShape& call);
+
 /// lambda of the candidate's sum, 8, and 2 more for the reference's own float32 sum, which runs in blocks.
 inline constexpr float kSumFactor = 10.0F;
 

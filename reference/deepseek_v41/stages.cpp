@@ -158,6 +158,8 @@ std::array<StageInfo, kStageCount> make_table() {
     stages[id].required = true;
   }
   stages[kO].weighted_by_softmax = true;
+  stages[kQr].activates = {"wq_b", "idx_wq_b"};
+  stages[kOg].activates = {"wo_b"};
   return stages;
 }
 
@@ -202,7 +204,8 @@ std::vector<WeightSpec> weights(const ModelConfig& c, const LayerRole& r) {
 }  // namespace
 
 const ModelFamily& family() {
-  static const ModelFamily only{.name = "deepseek-v41", .stages = table(), .weights = weights, .slack = stage_slack};
+  static const ModelFamily only{
+      .name = "deepseek-v41", .stages = table(), .weights = weights, .slack = stage_slack, .terms = stage_terms};
   return only;
 }
 

@@ -260,6 +260,19 @@ TEST(WeightSpecs, OfEveryKind) {
   EXPECT_EQ(weights_of(kSource1), plus(plus(plus(common_weights(), index), keys), single));
 }
 
+TEST(StageTerms, CountTheProductsOfTheLongestSum) {
+  const CallShape prefill{.tokens = 12, .start_pos = 0};
+  const std::map<std::string, std::int64_t> due{
+      {"qr", 160},         {"q", 64},        {"kv_pre", 160},     {"comp_state", 160},  {"latent", 160},
+      {"index_k_pre", 96}, {"index_w", 160}, {"index_q_pre", 64}, {"index_score", 128}, {"lse", 96},
+      {"o", 96},           {"og", 288},      {"out", 80}};
+  for (const StageInfo& stage : family().stages) {
+    const auto found = due.find(std::string(stage.name));
+    EXPECT_EQ(family().terms(stage.id, config(), kSource2, prefill), found == due.end() ? 0 : found->second)
+        << stage.name;
+  }
+}
+
 TEST(StageNames, OfKindsAndRoundings) {
   EXPECT_STREQ(name_of(StageKind::real), "float");
   EXPECT_STREQ(name_of(StageKind::code), "code");

@@ -5,8 +5,8 @@
 
 #include "device/gpu.h"
 #include "device/plan.h"
-#include "device/runtime.h"
 #include "device/sequence.h"
+#include "harness/backends/with_cuda/cuda_variant.h"
 #include "harness/fixture/reader.h"
 
 namespace attndiff {
@@ -48,14 +48,20 @@ class CudaSequence final : public Sequence {
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(std::string name, int ordinal, int threads)
-      : name_(std::move(name)), ordinal_(ordinal), threads_(threads), gpu_(device::require_gpu(ordinal)) {}
+  CudaBackend(std::string name, int ordinal, device::RuntimeOptions options, Arithmetic arithmetic)
+      : name_(std::move(name)),
+        ordinal_(ordinal),
+        options_(std::move(options)),
+        arithmetic_(std::move(arithmetic)),
+        gpu_(device::require_gpu(ordinal)) {}
 
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::string description() const override { return device::describe(gpu_); }
 
   [[nodiscard]] Plan plan(const FixtureReader& fixture, std::size_t step, std::size_t layer) const override {
-    return device::plan_of(fixture.config(), fixture.layers().at(layer), fixture.steps().at(step).shape);
+    Plan plan = device::plan_of(fixture.config(), fixture.layers().at(layer), fixture.steps().at(step).shape);
+    plan.arithmetic = arithmetic_;
+    return plan;
   }
 
   [[nodiscard]] std::unique_ptr<Sequence> start(const FixtureReader& fixture) override {
@@ -67,10 +73,10 @@ class CudaBackend final : public Backend {
   std::shared_ptr<device::Runtime> runtime_for(const FixtureReader& fixture) {
     std::shared_ptr<device::Runtime> runtime = runtime_.lock();
     if (!runtime || fixture_ != &fixture) {
-      device::RuntimeOptions options;
-      options.threads = threads_;
-      options.clear_products = std::getenv(kClearProducts) != nullptr;  // NOLINT(concurrency-mt-unsafe): read only
-      options.poison = std::getenv(kPoison) != nullptr;                 // NOLINT(concurrency-mt-unsafe)
+      device::RuntimeOptions options = options_;
+      // NOLINTNEXTLINE(concurrency-mt-unsafe): read only
+      options.clear_products = options.clear_products || std::getenv(kClearProducts) != nullptr;
+      options.poison = options.poison || std::getenv(kPoison) != nullptr;  // NOLINT(concurrency-mt-unsafe)
       runtime = std::make_shared<device::Runtime>(fixture.config(), fixture.layers(), ordinal_, options);
       runtime_ = runtime;
       fixture_ = &fixture;
@@ -80,7 +86,8 @@ class CudaBackend final : public Backend {
 
   std::string name_;
   int ordinal_;
-  int threads_;
+  device::RuntimeOptions options_;
+  Arithmetic arithmetic_;
   device::Gpu gpu_;
   std::weak_ptr<device::Runtime> runtime_;
   const FixtureReader* fixture_ = nullptr;
@@ -89,7 +96,14 @@ class CudaBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_cuda_backend(std::string name, int ordinal, int threads) {
-  return std::make_unique<CudaBackend>(std::move(name), ordinal, threads);
+  device::RuntimeOptions options;
+  options.threads = threads;
+  return make_cuda_variant(std::move(name), ordinal, std::move(options), {});
+}
+
+std::unique_ptr<Backend> make_cuda_variant(std::string name, int ordinal, device::RuntimeOptions options,
+                                           Arithmetic arithmetic) {
+  return std::make_unique<CudaBackend>(std::move(name), ordinal, std::move(options), std::move(arithmetic));
 }
 
 }  // namespace attndiff

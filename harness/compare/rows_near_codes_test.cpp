@@ -1,0 +1,86 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "harness/compare/bounded.h"
+#include "harness/compare/compare.h"
+#include "harness/compare/test_tensors.h"
+#include "harness/compare/tolerance.h"
+
+namespace attndiff {
+namespace {
+
+using test::bf16_tensor;
+using test::stage;
+
+constexpr std::int64_t kWidth = 64;
+
+Comparison bounded(const std::vector<float>& y) {
+  Tensor unrounded(DType::f32, {1, kWidth});
+  std::copy(y.begin(), y.end(), unrounded.as<float>().begin());
+  const Tensor rounded = to_bf16(unrounded);
+  const Tensor slack(DType::f32, {1, kWidth});
+  return compare_bounded(stage("o"), rounded, &unrounded, slack, rounded);
+}
+
+/// A query that attends one row of codes with a weight of nearly 1, and others hardly: mantissas just below codes.
+TEST(BoundedRows, NearlyEqualMantissasErrAlike) {
+  std::vector<float> y;
+  for (std::int64_t i = 0; i < kWidth; ++i) {
+    const float code = std::ldexp(i % 2 == 0 ? 1.25F : -1.25F, static_cast<int>(i % 3));
+    y.push_back(code * (1 - 0x1.cp-9F) * (1 + static_cast<float>(i) * 0x1p-20F));
+  }
+  const Comparison c = bounded(y);
+  EXPECT_EQ(c.verdict, Verdict::pass) << c.reason;
+}
+
+/// The same sizes of error on mantissas apart are no rounding's: each value lies just under half a unit off.
+TEST(BoundedRows, MantissasApartDoNot) {
+  std::vector<float> y;
+  for (std::int64_t i = 0; i < kWidth; ++i) {
+    y.push_back(1 + static_cast<float>(2 * i % 128) * 0x1p-7F + 0x1.ep-9F);
+  }
+  const Comparison c = bounded(y);
+  EXPECT_EQ(c.verdict, Verdict::fail) << c.reason;
+}
+
+Comparison free_compared(const char* name, const Tensor& reference, const Tensor& candidate) {
+  return compare(stage(name), &reference, &candidate, Tolerances::defaults(test::family()).at(stage(name)));
+}
+
+/// Where rows cancel, one order of the sum leaves zero and another a residue, in as many elements as share the codes.
+TEST(FreeRows, ResiduesOfCancellationAreNotCounted) {
+  std::vector<float> ours = test::rounded_values(kWidth, 3);
+  std::vector<float> theirs = ours;
+  for (std::size_t i = 0; i < 20; ++i) {
+    ours[i] = 0;
+    theirs[i] = 0x1p-22F;
+  }
+  const Comparison residue = free_compared("o", bf16_tensor({1, kWidth}, ours), bf16_tensor({1, kWidth}, theirs));
+  EXPECT_EQ(residue.verdict, Verdict::pass) << residue.reason;
+  EXPECT_EQ(residue.mismatches, 20);
+  EXPECT_EQ(residue.judged_differences, 0);
+  for (std::size_t i = 0; i < 20; ++i) {
+    theirs[i] = 0x1p-12F;
+  }
+  const Comparison more = free_compared("o", bf16_tensor({1, kWidth}, ours), bf16_tensor({1, kWidth}, theirs));
+  EXPECT_EQ(more.verdict, Verdict::fail) << more.reason;
+}
+
+/// An lse near zero has no relative error worth the name: its absolute tolerance judges it.
+TEST(FreeRows, ALogarithmNearZeroIsHeldToItsAbsoluteTolerance) {
+  Tensor ours(DType::f32, {1, 2});
+  Tensor theirs(DType::f32, {1, 2});
+  test::set(ours, 0, -1e-9F);
+  test::set(ours, 1, 6e-9F);
+  test::set(theirs, 0, -1e-9F);
+  test::set(theirs, 1, 7e-10F);
+  EXPECT_EQ(free_compared("lse", ours, theirs).verdict, Verdict::pass);
+  test::set(theirs, 1, 0.1F);
+  EXPECT_EQ(free_compared("lse", ours, theirs).verdict, Verdict::fail);
+}
+
+}  // namespace
+}  // namespace attndiff
