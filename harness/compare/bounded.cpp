@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kBf16Bits = 8;  // significant ones
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::size_t kNoElement = std::numeric_limits<std::size_t>::max();
 
 double unit_of(DType dtype, double v) noexcept {
   constexpr int kExtraFractionBits = 16;  // float32 is bfloat16 with 16 more fraction bits
@@ -34,6 +35,37 @@ struct RowSums {
   std::int64_t count = 0;
 };
 
+/// What the judgement of some rows found.
+struct RowsFound {
+  double max_abs = 0;
+  double max_ulp = 0;
+  double bound_ratio = 0;
+  std::size_t worst = kNoElement;
+  std::int64_t violations = 0;
+  std::vector<std::int64_t> bad;
+  std::int64_t noisy = 0;
+  std::int64_t biased = 0;
+  double worst_noise = 0;
+  double worst_bias = 0;
+
+  /// Takes in what the rows after these found.
+  void append(const RowsFound& after) {
+    max_abs = std::max(max_abs, after.max_abs);
+    max_ulp = std::max(max_ulp, after.max_ulp);
+    if (after.worst != kNoElement && (worst == kNoElement || after.bound_ratio > bound_ratio)) {
+      bound_ratio = after.bound_ratio;
+      worst = after.worst;
+    }
+    violations += after.violations;
+    const std::size_t room = std::min(kMostBad - bad.size(), after.bad.size());
+    bad.insert(bad.end(), after.bad.begin(), after.bad.begin() + static_cast<std::ptrdiff_t>(room));
+    noisy += after.noisy;
+    biased += after.biased;
+    worst_noise = std::max(worst_noise, after.worst_noise);
+    worst_bias = std::max(worst_bias, after.worst_bias);
+  }
+};
+
 class BoundedJudge {
  public:
   BoundedJudge(const StageInfo& stage, const Tensor& reference, const Tensor* unrounded, const Tensor& slack,
@@ -48,26 +80,32 @@ class BoundedJudge {
         candidate_(to_f32(candidate)) {}
 
   /// Takes over what the exact comparison found: shapes, counts, non-finite elements, constants.
-  Comparison run(Comparison exact) {
+  Comparison run(Comparison exact, reference::ThreadPool& pool) {
     result_ = std::move(exact);
-    result_.violations = result_.nonfinite_mismatches;
-    result_.bad.clear();
-    result_.bound_ratio = 0;
-    result_.max_abs = 0;
-    result_.max_ulp = 0;
-    const auto width = static_cast<std::size_t>(shape_[shape_.rank() - 1]);
-    for (std::size_t begin = 0; begin < slack_.size(); begin += width) {
-      judge_row(begin, width);
+    const auto width = shape_[shape_.rank() - 1];
+    const auto rows = static_cast<std::int64_t>(slack_.size()) / width;
+    constexpr std::int64_t kMostParts = 256;
+    const std::int64_t size = (rows + kMostParts - 1) / kMostParts;  // of a part, in rows
+    std::vector<RowsFound> parts(static_cast<std::size_t>((rows + size - 1) / size));
+    pool.parallel_for(static_cast<std::int64_t>(parts.size()), [&](std::int64_t part) {
+      for (std::int64_t row = part * size; row < std::min(rows, (part + 1) * size); ++row) {
+        judge_row(static_cast<std::size_t>(row * width), static_cast<std::size_t>(width),
+                  parts[static_cast<std::size_t>(part)]);
+      }
+    });
+    RowsFound found;
+    for (const RowsFound& part : parts) {
+      found.append(part);
     }
-    decide();
+    decide(std::move(found));
     return std::move(result_);
   }
 
  private:
-  void judge_row(std::size_t begin, std::size_t width) {
+  void judge_row(std::size_t begin, std::size_t width, RowsFound& found) const {
     RowSums row;
     for (std::size_t i = begin; i < begin + width; ++i) {
-      judge_element(i, row);
+      judge_element(i, row, found);
     }
     if (row.count == 0 || !(beyond_noise(row) > 1 || beyond_bias(row) > 1)) {
       return;
@@ -75,12 +113,12 @@ class BoundedJudge {
     // Only elements of mantissas apart err independently: a row made of a few codes, or near a few, has few.
     regroup(begin, width, row);
     if (const double ratio = beyond_noise(row); ratio > 1) {
-      ++noisy_;
-      worst_noise_ = std::max(worst_noise_, ratio);
+      ++found.noisy;
+      found.worst_noise = std::max(found.worst_noise, ratio);
     }
     if (const double ratio = beyond_bias(row); ratio > 1) {
-      ++biased_;
-      worst_bias_ = std::max(worst_bias_, ratio);
+      ++found.biased;
+      found.worst_bias = std::max(found.worst_bias, ratio);
     }
   }
 
@@ -129,13 +167,13 @@ class BoundedJudge {
     }
   }
 
-  void judge_element(std::size_t i, RowSums& row) {
+  void judge_element(std::size_t i, RowSums& row, RowsFound& found) const {
     const double y = center_.as<float>()[i];
     const double c = candidate_.as<float>()[i];
     const double r = reference_.as<float>()[i];
     if (!std::isfinite(r) || !std::isfinite(c)) {  // counted by the exact comparison
       if (!same_value(r, c)) {
-        add_bad(i);
+        add_bad(i, found);
       }
       return;
     }
@@ -145,15 +183,15 @@ class BoundedJudge {
     const double d = bounded ? std::fabs(c - y) : std::fabs(c - r);
     const double allowed = bounded ? unit / 2 + slack : 0;
     const double ratio = d == 0 ? 0 : (allowed > 0 ? d / allowed : kInfinity);
-    result_.max_abs = std::max(result_.max_abs, d);
-    result_.max_ulp = std::max(result_.max_ulp, d / unit);
+    found.max_abs = std::max(found.max_abs, d);
+    found.max_ulp = std::max(found.max_ulp, d / unit);
     if (d > allowed) {
-      ++result_.violations;
-      add_bad(i);
+      ++found.violations;
+      add_bad(i, found);
     }
-    if (ratio > *result_.bound_ratio || (ratio == *result_.bound_ratio && worst_ == kNone)) {
-      result_.bound_ratio = ratio;
-      worst_ = i;
+    if (found.worst == kNoElement || ratio > found.bound_ratio) {
+      found.bound_ratio = ratio;
+      found.worst = i;
     }
     if (!bounded) {
       return;
@@ -168,15 +206,20 @@ class BoundedJudge {
     ++row.count;
   }
 
-  void add_bad(std::size_t i) {
-    if (result_.bad.size() < kMostBad) {
-      result_.bad.push_back(static_cast<std::int64_t>(i));
+  static void add_bad(std::size_t i, RowsFound& found) {
+    if (found.bad.size() < kMostBad) {
+      found.bad.push_back(static_cast<std::int64_t>(i));
     }
   }
 
-  void decide() {
-    if (result_.nonfinite_mismatches == 0 && worst_ != kNone) {
-      const auto flat = static_cast<std::int64_t>(worst_);
+  void decide(RowsFound found) {
+    result_.violations = result_.nonfinite_mismatches + found.violations;
+    result_.bad = std::move(found.bad);
+    result_.bound_ratio = found.bound_ratio;
+    result_.max_abs = found.max_abs;
+    result_.max_ulp = found.max_ulp;
+    if (result_.nonfinite_mismatches == 0 && found.worst != kNoElement) {
+      const auto flat = static_cast<std::int64_t>(found.worst);
       result_.worst = compared_element(original_reference_, original_candidate_, flat);
     } else if (result_.nonfinite_mismatches > 0) {
       result_.bound_ratio = kInfinity;
@@ -190,12 +233,13 @@ class BoundedJudge {
       faults.push_back(fmt::format("{} of {} elements beyond their bound, the worst {:.3g} times it", beyond,
                                    result_.count, *result_.bound_ratio));
     }
-    if (noisy_ > 0) {
-      faults.push_back(fmt::format("{} rows err more than one rounding does, the worst {:.3g} times its limit", noisy_,
-                                   worst_noise_));
+    if (found.noisy > 0) {
+      faults.push_back(fmt::format("{} rows err more than one rounding does, the worst {:.3g} times its limit",
+                                   found.noisy, found.worst_noise));
     }
-    if (biased_ > 0) {
-      faults.push_back(fmt::format("{} rows err to one side, the worst {:.3g} times its limit", biased_, worst_bias_));
+    if (found.biased > 0) {
+      faults.push_back(
+          fmt::format("{} rows err to one side, the worst {:.3g} times its limit", found.biased, found.worst_bias));
     }
     if (!faults.empty()) {
       result_.verdict = Verdict::fail;
@@ -207,8 +251,6 @@ class BoundedJudge {
     }
   }
 
-  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
-
   const StageInfo& stage_;
   Shape shape_;
   const Tensor& original_reference_;
@@ -218,24 +260,19 @@ class BoundedJudge {
   std::span<const float> slack_;
   Tensor candidate_;
   Comparison result_;
-  std::size_t worst_ = kNone;
-  std::int64_t noisy_ = 0;
-  std::int64_t biased_ = 0;
-  double worst_noise_ = 0;
-  double worst_bias_ = 0;
 };
 
 }  // namespace
 
 Comparison compare_bounded(const StageInfo& stage, const Tensor& reference, const Tensor* unrounded,
-                           const Tensor& slack, const Tensor& candidate) {
+                           const Tensor& slack, const Tensor& candidate, reference::ThreadPool& pool) {
   // The exact comparison settles absence, form, non-finite elements and constants; its verdict on values is not used.
   Comparison exact = compare(stage, &reference, &candidate, StageTolerance{});
   const bool comparable = exact.counted && exact.worst.has_value();
   if (!comparable) {
     return exact;
   }
-  return BoundedJudge(stage, reference, unrounded, slack, candidate).run(std::move(exact));
+  return BoundedJudge(stage, reference, unrounded, slack, candidate).run(std::move(exact), pool);
 }
 
 std::string bounded_text(const StageInfo& stage, std::int64_t terms) {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "harness/compare/compare.h"
+#include "reference/thread_pool.h"
 
 namespace attndiff {
 
@@ -17,9 +18,9 @@ namespace attndiff {
 ///
 /// NaN, infinities, shapes, types and constants are judged as compare() judges them; a slack that is not finite allows
 /// nothing but the reference's own value. `mismatches` counts elements that differ from the reference's rounded value,
-/// for information.
+/// for information. The result does not depend on how many threads the pool has.
 [[nodiscard]] Comparison compare_bounded(const StageInfo& stage, const Tensor& reference, const Tensor* unrounded,
-                                         const Tensor& slack, const Tensor& candidate);
+                                         const Tensor& slack, const Tensor& candidate, reference::ThreadPool& pool);
 
 /// Standard deviations that a row's mean square and sum may lie off: one row in 10^9 by chance.
 inline constexpr double kSigmas = 6;

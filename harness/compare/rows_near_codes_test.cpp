@@ -22,7 +22,8 @@ Comparison bounded(const std::vector<float>& y) {
   std::copy(y.begin(), y.end(), unrounded.as<float>().begin());
   const Tensor rounded = to_bf16(unrounded);
   const Tensor slack(DType::f32, {1, kWidth});
-  return compare_bounded(stage("o"), rounded, &unrounded, slack, rounded);
+  reference::ThreadPool pool(2);
+  return compare_bounded(stage("o"), rounded, &unrounded, slack, rounded, pool);
 }
 
 /// A query that attends one row of codes with a weight of nearly 1, and others hardly: mantissas just below codes.

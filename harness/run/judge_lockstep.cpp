@@ -19,7 +19,7 @@ std::vector<StageJudgement> judge_lockstep(const std::set<int>& wanted, const Lo
     if (slack) {
       judgements.push_back(
           {.stage = &stage,
-           .result = compare_bounded(stage, *reference, unrounded, *slack, *candidate),
+           .result = compare_bounded(stage, *reference, unrounded, *slack, *candidate, e.bounds.pool),
            .tolerance = bounded_text(stage, e.family.terms(id, e.bounds.config, e.bounds.role, e.bounds.call))});
     } else {
       judgements.push_back(

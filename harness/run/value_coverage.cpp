@@ -39,11 +39,15 @@ void count_values(const CoverageCounter::Lookup& find, Coverage& coverage) {
     if (value == nullptr) {
       continue;
     }
+    std::int64_t denormal = 0;
+    std::int64_t near_overflow = 0;
     for (const Bf16 stored : value->as<Bf16>()) {
       const float magnitude = std::fabs(to_float(stored));
-      coverage.add("denormal_values", magnitude > 0 && magnitude < kSmallestNormal ? 1 : 0);
-      coverage.add("near_overflow_values", magnitude >= kNearOverflow && std::isfinite(magnitude) ? 1 : 0);
+      denormal += magnitude > 0 && magnitude < kSmallestNormal ? 1 : 0;
+      near_overflow += magnitude >= kNearOverflow && std::isfinite(magnitude) ? 1 : 0;
     }
+    coverage.add("denormal_values", denormal);
+    coverage.add("near_overflow_values", near_overflow);
   }
   if (const Tensor* lse = find(deepseek_v41::kLse)) {
     count_lse(*lse, coverage);
