@@ -3,6 +3,7 @@
 # that crashes, hangs or breaks a reader's promise; it is then in the folder of findings.
 #   scripts/fuzz.sh [SECONDS]        for all targets together, default 60
 #   FUZZ_BUILD=FOLDER                a build folder other than build/fuzz
+#   FUZZ_SEED=N                      the same inputs again, as far as the time goes; by default others each time
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 seconds=${1:-60}
@@ -21,7 +22,7 @@ run() {
   shift 2
   rm -rf "$build/corpus-$target"
   mkdir -p "$findings" "$build/corpus-$target"
-  "$build/bin/fuzz_$target" -max_total_time="$limit" -rss_limit_mb=1024 -timeout=60 -print_final_stats=1 \
+  "$build/bin/fuzz_$target" -max_total_time="$limit" -rss_limit_mb=1024 -timeout=120 -print_final_stats=1 -seed="${FUZZ_SEED:-0}" \
     -artifact_prefix="$findings/$target-" "$@" "$build/corpus-$target" "$corpus" >"$build/$target.log" 2>&1 || status=$?
   grep -E '^#[0-9]+.*DONE|stat::(number_of_executed_units|peak_rss_mb)|SUMMARY' "$build/$target.log" |
     sed "s/^/$target: /"
