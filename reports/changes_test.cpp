@@ -112,7 +112,9 @@ TEST(Changes, TimingsMoveWhenTheirRangesPart) {
 }
 
 TEST(Changes, NothingInCommon) {
-  const Changes c = between(run_of({fixture("a.h5", {passing("q", 0)})}), run_of({fixture("b.h5", {passing("q", 0)})}));
+  const RunReport before = run_of({fixture("a.h5", {passing("q", 0)})});
+  const RunReport after = run_of({fixture("b.h5", {passing("q", 0)})});
+  const Changes c = between(before, after);
   EXPECT_EQ(c.in_common, 0U);
   EXPECT_THAT(changes_table(c, false), HasSubstr("NOTHING IN COMMON"));
 }
