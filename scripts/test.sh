@@ -37,7 +37,7 @@ run_ctest() {
 sanitized_tests() {
   local log=$PWD/build/asan/ctest.log
   export LSAN_OPTIONS=suppressions=$PWD/scripts/lsan.supp:print_suppressions=0
-  if ! UBSAN_OPTIONS=print_stacktrace=1 run_ctest asan --exclude-regex '^Mutants/' --quiet --output-log "$log"; then
+  if ! UBSAN_OPTIONS=print_stacktrace=1 run_ctest asan --exclude-regex '^(Mutants|Random)/' --quiet --output-log "$log"; then
     grep -vE '^ +Start +[0-9]+:| Passed ' "$log" >&2
     return 1
   fi

@@ -205,7 +205,7 @@ TEST(Outputs, ColourOnATerminalUnlessNoColor) {
 TEST(Outputs, ALongRunShowsAProgressBarOnATerminal) {
   const Environment terminal("TERM", "xterm");
   std::vector<std::string> arguments{"replay", "--candidate", "cpu", "--mode",
-                                     "free",   "--repeat",    "40",  bundled("mid-candidates.h5")};
+                                     "free",   "--repeat",    "24",  bundled("mid-candidates.h5")};
   const std::string output = in_terminal(arguments);
   EXPECT_THAT(output, HasSubstr(" %  fixture 1 of 1, about "));
   EXPECT_THAT(output, HasSubstr("\r\x1b[K")) << "it is wiped before the table";
