@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <numeric>
 
 #include "harness/mutants/catalogue.h"
 #include "harness/mutants/fault.h"
+#include "harness/mutants/selection_orders.h"
 #include "reference/topk.h"
 
 namespace attndiff::mutants {
@@ -17,38 +17,9 @@ using Scores = std::span<const float>;
 using Picks = std::span<std::int32_t>;
 using Mask = std::span<std::uint8_t>;
 
-/// The first k positions by `before`, ascending.
-template <typename Before>
-std::vector<std::int32_t> first_k(std::size_t count, std::int64_t k, Before before) {
-  std::vector<std::int32_t> order(count);
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), before);
-  order.resize(static_cast<std::size_t>(k));
-  std::sort(order.begin(), order.end());
-  return order;
-}
-
-float at(Scores scores, std::int32_t p) { return scores[static_cast<std::size_t>(p)]; }
-
-std::vector<std::int32_t> last_index_topk(Scores s, std::int64_t k) {
-  return first_k(s.size(), k, [&](auto a, auto b) { return at(s, a) > at(s, b) || (at(s, a) == at(s, b) && a > b); });
-}
-
-std::vector<std::int32_t> lowest_index_topk(Scores s, std::int64_t k) {
-  return first_k(s.size(), k, [&](auto a, auto b) { return at(s, a) > at(s, b); });
-}
-
 /// Ranks by the bit pattern of the magnitude, as a radix selection that drops the sign: -inf leads.
 std::vector<std::int32_t> sign_dropped_topk(Scores s, std::int64_t k) {
   return first_k(s.size(), k, [&](auto a, auto b) { return std::fabs(at(s, a)) > std::fabs(at(s, b)); });
-}
-
-std::vector<std::int32_t> masked_first_topk(Scores s, std::int64_t k) {
-  return first_k(s.size(), k, [&](auto a, auto b) {
-    const bool a_masked = std::isinf(at(s, a));
-    const bool b_masked = std::isinf(at(s, b));
-    return a_masked != b_masked ? a_masked : at(s, a) > at(s, b);
-  });
 }
 
 /// Sign and exponent of a score, ordered as the scores are: the bucket of a radix selection's first pass.

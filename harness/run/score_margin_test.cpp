@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "harness/backends/cpu.h"
 #include "harness/fixture/testing.h"
 #include "harness/mutants/faulty_backend.h"
+#include "harness/mutants/selection_orders.h"
 #include "harness/run/replay.h"
 #include "reference/contract/bfloat16.h"
 #include "reference/contract/families.h"
@@ -127,23 +127,11 @@ TEST(ScoreMargin, GatheredRowsAreMeasuredBehindTheWindow) {
       << "the window is nobody's choice";
 }
 
-/// The k largest, equal ones by the lowest index: another order of ties than torch's.
-std::vector<std::int32_t> lowest_index_topk(std::span<const float> values, std::int64_t k) {
-  std::vector<std::int32_t> order(values.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-    return values[static_cast<std::size_t>(a)] > values[static_cast<std::size_t>(b)];
-  });
-  order.resize(static_cast<std::size_t>(k));
-  std::sort(order.begin(), order.end());
-  return order;
-}
-
 /// A candidate with another order of ties; it need not publish what would certify its choice.
 FixtureReport with_other_ties(bool publishes_weights, const std::string& tolerances) {
   deepseek_v41::Steps steps;
   steps.select_row = [](auto row, auto visible, auto chosen) {
-    reference::select_row(row, visible, chosen, lowest_index_topk);
+    reference::select_row(row, visible, chosen, mutants::lowest_index_topk);
   };
   const mutants::MakeBackend make = mutants::with_steps(steps);
   const fixture_testing::TemporaryFolder folder;

@@ -10,6 +10,7 @@
 
 #include "harness/backends/cpu.h"
 #include "harness/backends/recorded.h"
+#include "harness/mutants/selection_orders.h"
 #include "harness/run/replay.h"
 #include "reference/contract/bfloat16.h"
 #include "reference/formats.h"
@@ -81,22 +82,10 @@ TEST(WrongReference, ReciprocalInsteadOfDivisionInAQuantiser) {
   expect_fails_at("mid-candidates.h5", std::move(steps), "rows");
 }
 
-/// The k largest, equal ones by the lowest index: what a stable sort gives.
-std::vector<std::int32_t> lowest_index_topk(std::span<const float> values, std::int64_t k) {
-  std::vector<std::int32_t> order(values.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-    return values[static_cast<std::size_t>(a)] > values[static_cast<std::size_t>(b)];
-  });
-  order.resize(static_cast<std::size_t>(k));
-  std::sort(order.begin(), order.end());
-  return order;
-}
-
 TEST(WrongReference, LowestIndexTies) {
   Steps steps;
   steps.select_row = [](auto scores, auto visible, auto picks) {
-    reference::select_row(scores, visible, picks, lowest_index_topk);
+    reference::select_row(scores, visible, picks, mutants::lowest_index_topk);
   };
   expect_fails_at("tiny-ties.h5", std::move(steps), "idx");
 }

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <numeric>
 
+#include "harness/mutants/selection_orders.h"
 #include "harness/mutants/with_cuda/gpu_parts.h"
 #include "harness/mutants/with_cuda/launch_fault.h"
 #include "reference/compressor.h"
@@ -56,30 +56,6 @@ std::int64_t in_progress_visible(const LayerRole& role, const CallShape& call, s
   return call.prefill() ? (t + role.ratio) / role.ratio : reference::visible_positions(role, call, t);
 }
 
-/// The first k positions by `before`, ascending.
-template <typename Before>
-std::vector<std::int32_t> first_k(std::size_t count, std::int64_t k, Before before) {
-  std::vector<std::int32_t> order(count);
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), before);
-  order.resize(static_cast<std::size_t>(k));
-  std::sort(order.begin(), order.end());
-  return order;
-}
-
-float at(Scores scores, std::int32_t p) { return scores[static_cast<std::size_t>(p)]; }
-
-std::vector<std::int32_t> masked_first(Scores s, std::int64_t k) {
-  return first_k(s.size(), k, [&](auto a, auto b) {
-    const bool a_masked = std::isinf(at(s, a));
-    return a_masked != std::isinf(at(s, b)) ? a_masked : at(s, a) > at(s, b);
-  });
-}
-
-std::vector<std::int32_t> last_first(Scores s, std::int64_t k) {
-  return first_k(s.size(), k, [&](auto a, auto b) { return at(s, a) > at(s, b) || (at(s, a) == at(s, b) && a > b); });
-}
-
 /// A decode step's picks arrive one step late; those of a prefill, which are wider, in time.
 Launches one_step_late() {
   const auto before = std::make_shared<std::map<const void*, std::vector<std::byte>>>();
@@ -106,9 +82,9 @@ std::vector<Mutant> gpu_selection_mutants() {
   SelectionVariant unmasked;
   unmasked.masked = false;
   SelectionVariant masked_before;
-  masked_before.topk = masked_first;
+  masked_before.topk = masked_first_topk;
   SelectionVariant reversed;
-  reversed.topk = last_first;
+  reversed.topk = last_index_topk;
   return {
       launch_fault("newest-block-not-pinned", "the newest visible block has to earn its place", {"candidates", "mid"},
                    &Launches::candidate_mask, newest_not_pinned),
