@@ -4,6 +4,7 @@
 #   scripts/fuzz.sh [SECONDS]        for all targets together, default 60
 #   FUZZ_BUILD=FOLDER                a build folder other than build/fuzz
 #   FUZZ_SEED=N                      the same inputs again, as far as the time goes; by default others each time
+# Standard output is the record of the run: what ran, for how long, what it covered, how much memory it took.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 seconds=${1:-60}
@@ -14,6 +15,13 @@ declare -A share=([fixture]=50 [fixture_bytes]=25 [toml]=17 [topk]=8)
 
 compile() {
   cmake --preset fuzz -B "$build" >&2 && cmake --build "$build" --target fuzz --parallel "$(nproc)" >&2
+}
+
+provenance() {
+  printf 'commit %s\n' "$(git describe --always --dirty --abbrev=40 --exclude '*' 2>/dev/null || echo unknown)"
+  printf '%s, HDF5 %s, %s\n' "$(clang++-14 --version | head -n 1)" "$(dpkg-query -W -f '${Version}' libhdf5-dev)" \
+    "$(uname -sm)"
+  printf 'begun %s, %s seconds for all targets, inputs up to 1024 MiB and 120 s each\n' "$(date -u +%FT%TZ)" "$seconds"
 }
 
 # run TARGET CORPUS OPTION...
@@ -38,9 +46,11 @@ export ASAN_OPTIONS=quarantine_size_mb=16:malloc_context_size=8:allocator_may_re
 export UBSAN_OPTIONS=print_stacktrace=1
 
 step "build (fuzz)" compile
+provenance
 # HDF5 keeps memory of files it refuses, so that a search for leaks behind every input would find only its own; leaks
 # are looked for once, at the end.
 step "fuzz fixture" run fixture fuzz/corpus/fixture -max_len=100000 -detect_leaks=0
 step "fuzz fixture_bytes" run fixture_bytes fuzz/corpus/fixture -max_len=100000 -detect_leaks=0 -dict=fuzz/fixture.dict
 step "fuzz toml" run toml fuzz/corpus/toml -max_len=8192 -dict=fuzz/toml.dict
 step "fuzz topk" run topk fuzz/corpus/topk -max_len=8192
+printf 'ended %s: no finding\n' "$(date -u +%FT%TZ)"
