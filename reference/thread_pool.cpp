@@ -4,12 +4,12 @@
 
 namespace attndiff::reference {
 
-ThreadPool::ThreadPool(int threads) {
-  if (threads <= 0) {
-    threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  }
-  for (int i = 1; i < threads; ++i) {
-    workers_.emplace_back([this] { work(); });
+ThreadPool::ThreadPool(int threads)
+    : threads_(threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))) {}
+
+void ThreadPool::start_workers() {
+  while (static_cast<int>(workers_.size()) < threads_ - 1) {
+    workers_.emplace_back([this, seen = round_] { work(seen); });
   }
 }
 
@@ -25,6 +25,9 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::parallel_for(std::int64_t count, const std::function<void(std::int64_t)>& body) {
+  if (count > 1 && workers_.empty()) {
+    start_workers();
+  }
   {
     const std::lock_guard lock(mutex_);
     body_ = &body;
@@ -43,8 +46,12 @@ void ThreadPool::parallel_for(std::int64_t count, const std::function<void(std::
   }
 }
 
-void ThreadPool::work() {
-  std::uint64_t seen = 0;
+void ThreadPool::parallel_ranges(std::int64_t count, std::int64_t size,
+                                 const std::function<void(std::int64_t, std::int64_t)>& body) {
+  parallel_for((count + size - 1) / size, [&](std::int64_t i) { body(i * size, std::min(count, (i + 1) * size)); });
+}
+
+void ThreadPool::work(std::uint64_t seen) {
   for (;;) {
     {
       std::unique_lock lock(mutex_);

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <iterator>
 #include <stdexcept>
 #include <vector>
 
@@ -78,6 +80,50 @@ TEST_P(ThreadPoolOf, StopsHandingOutIndicesAfterAnException) {
                std::logic_error);
   EXPECT_LE(runs.load(), GetParam());
 }
+
+TEST_P(ThreadPoolOf, LoopsOfOneBeforeTheThreadsStartDoNotCount) {
+  ThreadPool pool(GetParam());
+  int runs = 0;
+  for (int i = 0; i < 3; ++i) {
+    pool.parallel_for(1, [&](std::int64_t) { ++runs; });
+  }
+  EXPECT_EQ(runs, 3);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<int> values(7, 0);
+    pool.parallel_for(7, [&](std::int64_t i) { values[static_cast<std::size_t>(i)] = round; });
+    ASSERT_THAT(values, Each(round));
+  }
+}
+
+TEST_P(ThreadPoolOf, RangesCoverEveryIndexOnce) {
+  ThreadPool pool(GetParam());
+  for (const std::int64_t count : {0, 1, 6, 7, 8, 100}) {
+    std::vector<std::atomic<int>> runs(static_cast<std::size_t>(count));
+    pool.parallel_ranges(count, 7, [&](std::int64_t begin, std::int64_t end) {
+      EXPECT_LE(end - begin, 7);
+      for (std::int64_t i = begin; i < end; ++i) {
+        ++runs.at(static_cast<std::size_t>(i));
+      }
+    });
+    for (const auto& run : runs) {
+      ASSERT_EQ(run.load(), 1) << count;
+    }
+  }
+}
+
+#ifdef __linux__
+TEST(ThreadPool, StartsItsThreadsWithTheFirstLoop) {
+  const auto running = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+  };
+  const auto before = running();
+  ThreadPool pool(4);
+  EXPECT_EQ(running(), before);
+  EXPECT_EQ(pool.threads(), 4);
+  pool.parallel_for(2, [](std::int64_t) {});
+  EXPECT_EQ(running(), before + 3);
+}
+#endif
 
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolOf, testing::Values(1, 2, 3, 8),
                          [](const auto& threads) { return "threads" + std::to_string(threads.param); });
