@@ -19,13 +19,14 @@ namespace {
 
 }  // namespace
 
-void enqueue_download(const TensorView& from, Tensor& to, Stream stream) {
+Tensor enqueue_download(const TensorView& from, Stream stream) {
   if (from.place.kind == Place::Kind::host) {
-    to = copy_of(from);
-    return;
+    return copy_of(from);
   }
 #ifdef ATTNDIFF_HAVE_CUDA
+  Tensor to = Tensor::unwritten(from.dtype, from.shape);
   device::enqueue_copy(to.raw(), from.data, to.bytes(), stream);
+  return to;
 #else
   static_cast<void>(stream);
   refuse_place();

@@ -5,9 +5,9 @@
 
 namespace attndiff {
 
-/// Copies a contiguous view, wherever it lives, into a host tensor of the same type and shape. From the host the copy
-/// is done at once; from a device it is enqueued on the stream and `to` must live until that has run.
-void enqueue_download(const TensorView& from, Tensor& to, Stream stream);
+/// A host tensor for a contiguous view's elements, wherever they live. From the host they are copied at once; from a
+/// device the copy is enqueued on the stream: until it has run, the tensor may be moved but must live.
+[[nodiscard]] Tensor enqueue_download(const TensorView& from, Stream stream);
 
 /// Copies a host tensor into a contiguous view of the same type and shape, wherever it lives, in the same way.
 void enqueue_upload(const Tensor& from, const TensorView& to, Stream stream);

@@ -73,8 +73,7 @@ class Follower final : public Observer {
   void on_stage(const LayerCall&, StageView& view, Stream stream) override {
     const StageInfo& stage = view.stage;
     Tensor& own = own_.value(stage.id);
-    own = Tensor(view.value.dtype, view.value.shape);
-    enqueue_download(view.value, own, stream);
+    own = enqueue_download(view.value, stream);
     const Tensor* theirs = deciding_.contains(stage.id) ? candidate_.find(stage.id) : nullptr;
     if (theirs != nullptr && follows(stage, own, *theirs)) {
       enqueue_upload(*theirs, view.value, stream);

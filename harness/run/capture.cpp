@@ -12,13 +12,9 @@ const Tensor* found(const std::map<int, Tensor>& tensors, int stage) {
 }
 
 void keep(const StageView& view, Stream stream, StageValues& into) {
-  Tensor& value = into.value(view.stage.id);
-  value = Tensor(view.value.dtype, view.value.shape);
-  enqueue_download(view.value, value, stream);
+  into.value(view.stage.id) = enqueue_download(view.value, stream);
   if (view.unrounded.data != nullptr) {
-    Tensor& unrounded = into.unrounded(view.stage.id);
-    unrounded = Tensor(view.unrounded.dtype, view.unrounded.shape);
-    enqueue_download(view.unrounded, unrounded, stream);
+    into.unrounded(view.stage.id) = enqueue_download(view.unrounded, stream);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -93,6 +94,8 @@ class Tensor {
   Tensor() = default;
   /// Zero-filled.
   Tensor(DType dtype, const Shape& shape);
+  /// Its elements hold nothing in particular until they are written.
+  [[nodiscard]] static Tensor unwritten(DType dtype, const Shape& shape);
 
   Tensor(const Tensor& other);
   Tensor& operator=(const Tensor& other);
@@ -129,11 +132,19 @@ class Tensor {
   [[nodiscard]] TensorView view() noexcept;
 
  private:
+  struct Free {
+    void operator()(std::byte* memory) const noexcept { std::free(memory); }
+  };
+  using Memory = std::unique_ptr<std::byte[], Free>;
+  enum class Fill : std::uint8_t { zero, none };
+
+  Tensor(DType dtype, const Shape& shape, Fill fill);
+  [[nodiscard]] static Memory allocate(std::size_t bytes, Fill fill);
   void require(DType dtype) const;
 
   DType dtype_ = DType::f32;
   Shape shape_;
-  std::unique_ptr<std::byte[]> data_;
+  Memory data_;
 };
 
 /// Copies a contiguous or strided host view into an owned tensor.

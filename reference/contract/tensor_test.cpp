@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <numeric>
@@ -81,6 +82,27 @@ TEST(DTypes, HaveSizesAndNames) {
   EXPECT_STREQ(name_of(DType::i32), "int32");
   EXPECT_STREQ(name_of(DType::u8), "uint8");
   EXPECT_STREQ(name_of(DType::e4m3), "e4m3");
+}
+
+TEST(TensorMemory, UnwrittenHasTheFormAndTakesValues) {
+  for (const Shape& shape : {Shape{3, 5}, Shape{0, 5}, Shape{2048, 8192}}) {  // 64 MiB: in huge pages, where there are
+    Tensor t = Tensor::unwritten(DType::f32, shape);
+    EXPECT_TRUE(t.defined());
+    EXPECT_EQ(t.shape(), shape);
+    EXPECT_EQ(t.bytes(), static_cast<std::size_t>(shape.count()) * 4);
+    std::fill(t.as<float>().begin(), t.as<float>().end(), 7.0F);
+    EXPECT_THAT(Tensor(t).as<float>(), Each(7.0F));
+  }
+}
+
+TEST(TensorMemory, ALargeOneStartsAtZeroToo) {
+  const Shape shape{2048, 8192};
+  {
+    Tensor used = Tensor::unwritten(DType::f32, shape);
+    std::fill(used.as<float>().begin(), used.as<float>().end(), 7.0F);
+  }
+  const Tensor fresh(DType::f32, shape);
+  EXPECT_THAT(fresh.as<float>(), Each(0.0F));
 }
 
 TEST(Tensor, StartsZeroFilled) {
