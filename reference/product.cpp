@@ -63,21 +63,38 @@ void weight_rows(const Weight& weight, std::int64_t begin, std::int64_t count, s
   throw Error(ErrorKind::internal, std::string("a weight cannot be ") + name_of(weight.values.dtype()));
 }
 
+void product_of_panel(const ProductArgs& a) {
+  thread_local std::vector<float> panel;
+  panel.resize(static_cast<std::size_t>(a.rows * a.depth));
+  weight_rows(a.weight, a.row_begin, a.rows, panel);
+  const ConstMatrix w(panel.data(), a.rows, a.depth, Eigen::OuterStride<>(a.depth));
+  if (a.tokens == 1) {
+    Vector(a.y.data(), a.rows).noalias() = w * ConstVector(a.x.data(), a.depth);
+    return;
+  }
+  const ConstMatrix x(a.x.data(), a.tokens, a.depth, Eigen::OuterStride<>(a.x_stride));
+  Matrix(a.y.data(), a.tokens, a.rows, Eigen::OuterStride<>(a.y_stride)).noalias() = x * w.transpose();
+}
+
 void product(ThreadPool& pool, const ProductArgs& a) {
+  // Few panels leave threads without work, so many tokens are cut as well: each cut converts the panel once more.
+  constexpr std::int64_t kManyPanels = 32;
+  constexpr std::int64_t kTokensOfFew = 1024;
   const std::int64_t panels = (a.rows + kPanelRows - 1) / kPanelRows;
-  pool.parallel_for(panels, [&](std::int64_t p) {
-    const std::int64_t first = p * kPanelRows;
-    const std::int64_t count = std::min(kPanelRows, a.rows - first);
-    thread_local std::vector<float> panel;
-    panel.resize(static_cast<std::size_t>(count * a.depth));
-    weight_rows(a.weight, a.row_begin + first, count, panel);
-    const ConstMatrix w(panel.data(), count, a.depth, Eigen::OuterStride<>(a.depth));
-    if (a.tokens == 1) {
-      Vector(a.y.data() + first, count).noalias() = w * ConstVector(a.x.data(), a.depth);
-      return;
-    }
-    const ConstMatrix x(a.x.data(), a.tokens, a.depth, Eigen::OuterStride<>(a.x_stride));
-    Matrix(a.y.data() + first, a.tokens, count, Eigen::OuterStride<>(a.y_stride)).noalias() = x * w.transpose();
+  const std::int64_t height = panels < kManyPanels ? std::min(a.tokens, kTokensOfFew) : a.tokens;
+  const std::int64_t blocks = height > 0 ? (a.tokens + height - 1) / height : 0;
+  pool.parallel_for(panels * blocks, [&](std::int64_t i) {
+    const std::int64_t row = i % panels * kPanelRows;
+    const std::int64_t token = i / panels * height;
+    product_of_panel({.x = a.x.subspan(static_cast<std::size_t>(token * a.x_stride)),
+                      .x_stride = a.x_stride,
+                      .tokens = std::min(height, a.tokens - token),
+                      .depth = a.depth,
+                      .weight = a.weight,
+                      .row_begin = a.row_begin + row,
+                      .rows = std::min(kPanelRows, a.rows - row),
+                      .y = a.y.subspan(static_cast<std::size_t>(token * a.y_stride + row)),
+                      .y_stride = a.y_stride});
   });
 }
 

@@ -22,9 +22,13 @@ struct ProductArgs {
   std::int64_t y_stride = 0;
 };
 
-/// The product in panels of kPanelRows weight rows, converted to float32 as they are used and spread over the pool.
+/// The product in panels of kPanelRows weight rows, converted to float32 as they are used, and of a thousand tokens
+/// where panels are few, spread over the pool.
 /// The cut does not depend on the pool, so results do not either.
 void product(ThreadPool& pool, const ProductArgs& args);
+
+/// The same on the calling thread alone, for callers that spread many products over the pool: at most kPanelRows rows.
+void product_of_panel(const ProductArgs& args);
 
 inline constexpr std::int64_t kPanelRows = 64;
 

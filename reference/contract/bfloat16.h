@@ -1,7 +1,6 @@
 #pragma once
 
 #include <bit>
-#include <cmath>
 #include <cstdint>
 
 namespace attndiff {
@@ -30,16 +29,19 @@ struct Bf16 {
 /// `bf16(v)` of the specification: rounded to bfloat16, kept in float32.
 [[nodiscard]] inline float round_bf16(float v) noexcept { return to_float(to_bf16(v)); }
 
-/// One unit in the last place of bfloat16 at the magnitude of `v` (8 significant bits; subnormals share 2^-133).
+/// One unit in the last place of bfloat16 at the magnitude of a finite `v` (8 significant bits; subnormals share
+/// 2^-133).
 [[nodiscard]] inline double bf16_unit(double v) noexcept {
-  constexpr int kMinExponent = -126;  // smallest normal bfloat16 exponent
-  constexpr int kFractionBits = 7;
-  const double magnitude = std::fabs(v);
-  int exponent = kMinExponent;
-  if (magnitude >= std::ldexp(1.0, kMinExponent)) {
-    exponent = std::ilogb(magnitude);
-  }
-  return std::ldexp(1.0, exponent - kFractionBits);
+  constexpr unsigned kDoubleFraction = 52;
+  constexpr std::uint64_t kDoubleExponents = 0x7ff;
+  constexpr std::uint64_t kMinExponent = 1023 - 126;  // of the smallest normal bfloat16, as a double stores it
+  constexpr std::uint64_t kFractionBits = 7;
+  const std::uint64_t exponent = (std::bit_cast<std::uint64_t>(v) >> kDoubleFraction) & kDoubleExponents;
+  const std::uint64_t normal = exponent < kMinExponent ? kMinExponent : exponent;
+  return std::bit_cast<double>((normal - kFractionBits) << kDoubleFraction);
 }
+
+/// The same of float32, which is bfloat16 with 16 more bits of fraction.
+[[nodiscard]] inline double f32_unit(double v) noexcept { return 0x1p-16 * bf16_unit(v); }
 
 }  // namespace attndiff

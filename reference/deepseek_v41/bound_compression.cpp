@@ -51,8 +51,8 @@ Tensor comp_state_slack(const BoundInputs& in) {
   const std::int64_t ratio = in.role.ratio;
   const std::int64_t width = in.config.head_dim;
   const Tensor x = to_f32(in.x);
-  const Tensor k = product_slack(in, x, "comp_wkv");
-  const Tensor g = product_slack(in, x, "comp_wgate");
+  const Tensor k = product_slack(in, activation_for(in, x, "comp_wkv"), "comp_wkv");
+  const Tensor g = product_slack(in, activation_for(in, x, "comp_wgate"), "comp_wgate");
   Tensor slack(DType::f32, {2, ratio, width});  // members of earlier calls are given: no slack
   const std::int64_t whole = in.call.prefill() ? in.call.tokens / ratio * ratio : 0;
   const std::int64_t first_slot = in.call.prefill() ? 0 : in.call.start_pos % ratio;
@@ -72,7 +72,10 @@ Tensor latent_slack(const BoundInputs& in) {
   const std::int64_t ratio = in.role.ratio;
   const std::int64_t width = in.config.head_dim;
   if (ratio == 1) {
-    return bounded_norm(in, rounded_bf16(bounded_product(in, to_f32(in.x), "comp_wkv")), "comp_norm").slack;
+    return bounded_norm(in,
+                        rounded_bf16(in, bounded_product(in, activation_for(in, to_f32(in.x), "comp_wkv"), "comp_wkv")),
+                        "comp_norm")
+        .slack;
   }
   const std::int64_t groups = groups_completed(in.role, in.call);
   Bounded pooled{.value = Tensor(DType::f32, {groups, width}), .slack = Tensor(DType::f32, {groups, width})};
@@ -81,8 +84,8 @@ Tensor latent_slack(const BoundInputs& in) {
   };
   if (in.call.prefill()) {
     const Tensor x = to_f32(in.x);
-    const Bounded k = bounded_product(in, x, "comp_wkv");
-    const Bounded g = bounded_product(in, x, "comp_wgate");
+    const Bounded k = bounded_product(in, activation_for(in, x, "comp_wkv"), "comp_wkv");
+    const Bounded g = bounded_product(in, activation_for(in, x, "comp_wgate"), "comp_wgate");
     const auto size = static_cast<std::size_t>(ratio * width);
     for (std::int64_t i = 0; i < groups; ++i) {
       const auto at = static_cast<std::size_t>(i) * size;
@@ -104,7 +107,7 @@ Tensor latent_slack(const BoundInputs& in) {
                   .g_slack = slack.subspan(half)},
                  ratio, row(pooled.value, 0), row(pooled.slack, 0));
   }
-  return bounded_norm(in, rounded_bf16(std::move(pooled)), "comp_norm").slack;
+  return bounded_norm(in, rounded_bf16(in, std::move(pooled)), "comp_norm").slack;
 }
 
 }  // namespace attndiff::deepseek_v41

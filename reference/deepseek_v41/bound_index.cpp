@@ -16,27 +16,37 @@ struct GridRow {
   float unit = 0;  ///< 0 for a zero row
 };
 
-/// Exponent of the lowest set bit of a finite value.
+/// The largest power of two that divides a finite value; 0 for 0.
 float lowest_bit(float v) noexcept {
-  int exponent = 0;
-  const float fraction = std::frexp(std::fabs(v), &exponent);
-  constexpr int kMantissaBits = 24;
-  const auto mantissa = static_cast<std::uint32_t>(std::ldexp(fraction, kMantissaBits));
-  return mantissa == 0 ? 0.0F : std::ldexp(1.0F, exponent - kMantissaBits + std::countr_zero(mantissa));
+  constexpr unsigned kFraction = 23;
+  constexpr std::uint32_t kExponents = 0xff;
+  const auto bits = std::bit_cast<std::uint32_t>(v);
+  const std::uint32_t exponent = (bits >> kFraction) & kExponents;
+  const std::uint32_t fraction = bits & ((1U << kFraction) - 1);
+  const std::uint32_t mantissa = exponent == 0 ? fraction : fraction | (1U << kFraction);
+  if (mantissa == 0) {
+    return 0.0F;
+  }
+  constexpr int kUnitExponent = -150;  // of the last fraction bit where the stored exponent is 0; 1 gives the same
+  return std::ldexp(1.0F, kUnitExponent + std::max(1, static_cast<int>(exponent)) + std::countr_zero(mantissa));
 }
 
-std::vector<GridRow> grid_rows(std::span<const float> values, std::size_t width) {
+std::vector<GridRow> grid_rows(const BoundInputs& in, std::span<const float> values, std::size_t width) {
   std::vector<GridRow> rows(values.size() / width);
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    const auto row = values.subspan(r * width, width);
-    rows[r].norm = norm2(row);
-    for (const float v : row) {
-      const float unit = lowest_bit(v);
-      if (unit > 0 && (rows[r].unit == 0 || unit < rows[r].unit)) {
-        rows[r].unit = unit;
-      }
-    }
-  }
+  constexpr std::int64_t kRowsAtOnce = 256;
+  in.pool.parallel_ranges(static_cast<std::int64_t>(rows.size()), kRowsAtOnce,
+                          [&](std::int64_t begin, std::int64_t end) {
+                            for (auto r = static_cast<std::size_t>(begin); r < static_cast<std::size_t>(end); ++r) {
+                              const auto row = values.subspan(r * width, width);
+                              rows[r].norm = norm2(row);
+                              for (const float v : row) {
+                                const float unit = lowest_bit(v);
+                                if (unit > 0 && (rows[r].unit == 0 || unit < rows[r].unit)) {
+                                  rows[r].unit = unit;
+                                }
+                              }
+                            }
+                          });
   return rows;
 }
 
@@ -50,7 +60,8 @@ bool exact_dot(const GridRow& q, const GridRow& key) noexcept {
 
 Tensor index_w_slack(const BoundInputs& in) {
   const float scale = reference::index_weight_scale(in.config);
-  Bounded w = rounded_bf16(bounded_product(in, to_f32(in.x), "idx_weights_proj"));
+  Bounded w =
+      rounded_bf16(in, bounded_product(in, activation_for(in, to_f32(in.x), "idx_weights_proj"), "idx_weights_proj"));
   const auto values = w.value.as<float>();
   const auto slack = w.slack.as<float>();
   for (std::size_t i = 0; i < slack.size(); ++i) {
@@ -68,8 +79,9 @@ Tensor index_score_slack(const BoundInputs& in) {
   const Tensor keys = to_f32(stored);
   const Tensor q = to_f32(*in.value(kIndexQ));
   const Tensor w = to_f32(*in.value(kIndexW));
-  const auto key_rows = grid_rows(keys.as<float>(), width);
-  const auto query_rows = grid_rows(q.as<float>(), width);
+  const SumSlack sum_slack(in.config.index_head_dim);
+  const auto key_rows = grid_rows(in, keys.as<float>(), width);
+  const auto query_rows = grid_rows(in, q.as<float>(), width);
   Tensor slack(DType::f32, {in.call.tokens, len});
   in.pool.parallel_for(in.call.tokens, [&](std::int64_t t) {
     const auto at = static_cast<std::size_t>(t);
@@ -89,8 +101,7 @@ Tensor index_score_slack(const BoundInputs& in) {
         const auto a = q.as<float>().subspan((at * heads + h) * width, width);
         const auto b = keys.as<float>().subspan(p * width, width);
         const auto dot = static_cast<float>(std::inner_product(a.begin(), a.end(), b.begin(), 0.0));
-        const float spread =
-            rounding_spread(dot, sum_slack(static_cast<std::int64_t>(width), query.norm, key_rows[p].norm));
+        const float spread = rounding_spread(dot, sum_slack(query.norm, key_rows[p].norm));
         // The product with the weight is rounded again, which can add a unit of its own.
         sum += std::fabs(weights[h]) * spread + (spread > 0 ? static_cast<float>(bf16_unit(dot * weights[h])) : 0.0F);
       }

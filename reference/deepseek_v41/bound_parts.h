@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -18,24 +19,41 @@ struct Bounded {
 /// How far bf16(v + e) can be from bf16(v) for |e| <= slack: 0 unless a rounding boundary lies within the slack.
 [[nodiscard]] float rounding_spread(float v, float slack) noexcept;
 
-/// The slack of a sum of `terms` products.
-[[nodiscard]] float sum_slack(std::int64_t terms, float norm_w, float norm_x) noexcept;
+/// The slack of sums of `terms` products.
+class SumSlack {
+ public:
+  explicit SumSlack(std::int64_t terms) noexcept
+      : relative_(kSumFactor * std::sqrt(static_cast<float>(terms)) * kUnitRoundoff),
+        underflow_(static_cast<float>(terms) * 0x1p-149F) {}
+
+  [[nodiscard]] float operator()(float norm_w, float norm_x) const noexcept {
+    return relative_ * norm_w * norm_x + underflow_;
+  }
+
+ private:
+  float relative_;
+  /// Below 2^-126 a product has no relative error but an absolute one, 2^-150, on either side; sums there are exact.
+  float underflow_;
+};
 
 [[nodiscard]] float norm2(std::span<const float> v) noexcept;
 
-/// x . W^T of `rows` weight rows from `row_begin` (x: f32 [tokens, K], given), with its slack. An e4m3 weight's
-/// activation is quantised first, which is exact.
-[[nodiscard]] Bounded bounded_product(const BoundInputs& in, const Tensor& x, const char* weight,
-                                      std::int64_t row_begin, std::int64_t rows);
+/// x (f32 [tokens, K], given) as the weight sees it: through the fp8 round trip, which is exact, before an e4m3 weight.
+[[nodiscard]] Tensor activation_for(const BoundInputs& in, Tensor x, const char* weight);
+
+/// x . W^T, x an activation for the weight, with its slack.
 [[nodiscard]] Bounded bounded_product(const BoundInputs& in, const Tensor& x, const char* weight);
 /// Only the slack, where the value is known already.
 [[nodiscard]] Tensor product_slack(const BoundInputs& in, const Tensor& x, const char* weight);
 
 /// Rounds to bf16: the value, and the spread as its slack.
-[[nodiscard]] Bounded rounded_bf16(Bounded b);
+[[nodiscard]] Bounded rounded_bf16(const BoundInputs& in, Bounded b);
 
 /// rmsnorm of rows already rounded to bf16, with the slack of what it makes of theirs.
 [[nodiscard]] Bounded bounded_norm(const BoundInputs& in, Bounded rows, const char* weight);
+
+/// What turning a pair exactly given may add to each of its entries.
+[[nodiscard]] float turn_slack(float even, float odd) noexcept;
 
 /// Slack of rows [count, width] after rotation: `before` is the row tail (rope_dim wide, rounded to bf16, with its
 /// spread); entries outside the tail keep `slack`, whose tail is overwritten. Row i turns by positions[i / per].
@@ -43,7 +61,7 @@ void rotate_slack(const BoundInputs& in, const Bounded& tails, std::span<const s
                   std::int64_t per, Tensor& slack);
 
 /// The last rope_dim entries of each row.
-[[nodiscard]] Tensor row_tails(const Tensor& rows, std::int64_t width, std::int64_t tail);
+[[nodiscard]] Tensor row_tails(const BoundInputs& in, const Tensor& rows, std::int64_t width, std::int64_t tail);
 
 /// Phases of one position for the role's frequencies.
 [[nodiscard]] reference::RotaryPhase phase_at(const BoundInputs& in, std::int64_t position);
@@ -61,9 +79,12 @@ void rotate_slack(const BoundInputs& in, const Bounded& tails, std::span<const s
 [[nodiscard]] Tensor compress_pre_slack(const BoundInputs& in);
 [[nodiscard]] Tensor index_w_slack(const BoundInputs& in);
 [[nodiscard]] Tensor index_score_slack(const BoundInputs& in);
-/// o (bf16 stage) or lse, whose slack is [tokens, n_heads].
-[[nodiscard]] Tensor attention_slack(const BoundInputs& in, StageId stage);
+[[nodiscard]] Tensor lse_slack(const BoundInputs& in);
+[[nodiscard]] Tensor attention_slack(const BoundInputs& in);
 [[nodiscard]] Tensor og_slack(const BoundInputs& in);
 [[nodiscard]] Tensor out_slack(const BoundInputs& in);
+
+/// Elements that a thread takes at a time of a loop over single elements.
+inline constexpr std::int64_t kElementsAtOnce = std::int64_t{1} << 16U;
 
 }  // namespace attndiff::deepseek_v41

@@ -30,8 +30,9 @@ std::optional<Tensor> stage_slack(int stage, const BoundInputs& in) {
     case kCompressPre:
       return compress_pre_slack(in);
     case kLse:
+      return lse_slack(in);
     case kO:
-      return attention_slack(in, static_cast<StageId>(stage));
+      return attention_slack(in);
     case kOg:
       return og_slack(in);
     case kOut:
