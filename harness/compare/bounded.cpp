@@ -7,8 +7,11 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
+#include <type_traits>
 
 #include "harness/compare/row_bounds.h"
+#include "harness/compare/row_parts.h"
 #include "reference/contract/bfloat16.h"
 
 namespace attndiff {
@@ -18,10 +21,10 @@ constexpr int kBf16Bits = 8;  // significant ones
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t kNoElement = std::numeric_limits<std::size_t>::max();
 
-double unit_of(DType dtype, double v) noexcept {
-  constexpr int kExtraFractionBits = 16;  // float32 is bfloat16 with 16 more fraction bits
-  return dtype == DType::bf16 ? bf16_unit(v) : std::ldexp(bf16_unit(v), -kExtraFractionBits);
-}
+double unit_of(Bf16, double v) noexcept { return bf16_unit(v); }
+double unit_of(float, double v) noexcept { return f32_unit(v); }
+double value_of(Bf16 v) noexcept { return to_float(v); }
+double value_of(float v) noexcept { return v; }
 
 /// What a row's errors add up to, and what rounding alone would make of them.
 struct RowSums {
@@ -66,38 +69,37 @@ struct RowsFound {
   }
 };
 
+/// `T`: the stage's element type.
+template <typename T>
 class BoundedJudge {
  public:
-  BoundedJudge(const StageInfo& stage, const Tensor& reference, const Tensor* unrounded, const Tensor& slack,
-               const Tensor& candidate)
-      : stage_(stage),
-        shape_(reference.shape()),
-        original_reference_(reference),
-        original_candidate_(candidate),
-        reference_(to_f32(reference)),
-        center_(unrounded != nullptr ? *unrounded : reference_),
+  BoundedJudge(const Tensor& reference, const Tensor& center, const Tensor& slack, const Tensor& candidate)
+      : shape_(reference.shape()),
+        reference_tensor_(reference),
+        candidate_tensor_(candidate),
+        reference_(reference.as<T>()),
+        center_(center.as<float>()),
         slack_(slack.as<float>()),
-        candidate_(to_f32(candidate)) {}
+        candidate_(candidate.as<T>()) {}
 
   /// Takes over what the exact comparison found: shapes, counts, non-finite elements, constants.
   Comparison run(Comparison exact, reference::ThreadPool& pool) {
     result_ = std::move(exact);
-    const auto width = shape_[shape_.rank() - 1];
-    const auto rows = static_cast<std::int64_t>(slack_.size()) / width;
-    constexpr std::int64_t kMostParts = 256;
-    const std::int64_t size = (rows + kMostParts - 1) / kMostParts;  // of a part, in rows
-    std::vector<RowsFound> parts(static_cast<std::size_t>((rows + size - 1) / size));
-    pool.parallel_for(static_cast<std::int64_t>(parts.size()), [&](std::int64_t part) {
-      for (std::int64_t row = part * size; row < std::min(rows, (part + 1) * size); ++row) {
-        judge_row(static_cast<std::size_t>(row * width), static_cast<std::size_t>(width),
-                  parts[static_cast<std::size_t>(part)]);
+    const auto width = static_cast<std::size_t>(shape_[shape_.rank() - 1]);
+    const RowParts parts(static_cast<std::int64_t>(slack_.size() / width));
+    std::vector<RowsFound> found(parts.count());
+    parts.run(&pool, [&](std::size_t part, std::int64_t first, std::int64_t last) {
+      RowsFound rows;  // of its own, so that threads do not share a line of memory
+      for (std::int64_t row = first; row < last; ++row) {
+        judge_row(static_cast<std::size_t>(row) * width, width, rows);
       }
+      found[part] = std::move(rows);
     });
-    RowsFound found;
-    for (const RowsFound& part : parts) {
-      found.append(part);
+    RowsFound all;
+    for (const RowsFound& part : found) {
+      all.append(part);
     }
-    decide(std::move(found));
+    decide(std::move(all));
     return std::move(result_);
   }
 
@@ -146,15 +148,15 @@ class BoundedJudge {
       double unit_squares = 0;
       double signed_units = 0;
     };
-    const int bits = stage_.dtype == DType::bf16 ? kBf16Bits : std::numeric_limits<float>::digits;
+    const int bits = std::is_same_v<T, Bf16> ? kBf16Bits : std::numeric_limits<float>::digits;
     constexpr int kEighth = 3;
     std::map<double, Group> groups;
     for (std::size_t i = begin; i < begin + width; ++i) {
-      const double y = center_.as<float>()[i];
+      const double y = center_[i];
       if (std::isfinite(y) && std::isfinite(slack_[i])) {
         int exponent = 0;
         Group& group = groups[std::floor(std::ldexp(std::fabs(std::frexp(y, &exponent)), bits + kEighth))];
-        const double unit = unit_of(stage_.dtype, candidate_.as<float>()[i]);
+        const double unit = unit_of(T{}, value_of(candidate_[i]));
         group.unit_squares += unit * unit;
         group.signed_units += std::copysign(unit, y);
       }
@@ -168,16 +170,16 @@ class BoundedJudge {
   }
 
   void judge_element(std::size_t i, RowSums& row, RowsFound& found) const {
-    const double y = center_.as<float>()[i];
-    const double c = candidate_.as<float>()[i];
-    const double r = reference_.as<float>()[i];
+    const double y = center_[i];
+    const double c = value_of(candidate_[i]);
+    const double r = value_of(reference_[i]);
     if (!std::isfinite(r) || !std::isfinite(c)) {  // counted by the exact comparison
       if (!same_value(r, c)) {
         add_bad(i, found);
       }
       return;
     }
-    const double unit = unit_of(stage_.dtype, c);
+    const double unit = unit_of(T{}, c);
     const double slack = slack_[i];
     const bool bounded = std::isfinite(slack) && std::isfinite(y);
     const double d = bounded ? std::fabs(c - y) : std::fabs(c - r);
@@ -220,7 +222,7 @@ class BoundedJudge {
     result_.max_ulp = found.max_ulp;
     if (result_.nonfinite_mismatches == 0 && found.worst != kNoElement) {
       const auto flat = static_cast<std::int64_t>(found.worst);
-      result_.worst = compared_element(original_reference_, original_candidate_, flat);
+      result_.worst = compared_element(reference_tensor_, candidate_tensor_, flat);
     } else if (result_.nonfinite_mismatches > 0) {
       result_.bound_ratio = kInfinity;
     }
@@ -251,14 +253,13 @@ class BoundedJudge {
     }
   }
 
-  const StageInfo& stage_;
   Shape shape_;
-  const Tensor& original_reference_;
-  const Tensor& original_candidate_;
-  Tensor reference_;
-  Tensor center_;
+  const Tensor& reference_tensor_;
+  const Tensor& candidate_tensor_;
+  std::span<const T> reference_;
+  std::span<const float> center_;
   std::span<const float> slack_;
-  Tensor candidate_;
+  std::span<const T> candidate_;
   Comparison result_;
 };
 
@@ -267,12 +268,18 @@ class BoundedJudge {
 Comparison compare_bounded(const StageInfo& stage, const Tensor& reference, const Tensor* unrounded,
                            const Tensor& slack, const Tensor& candidate, reference::ThreadPool& pool) {
   // The exact comparison settles absence, form, non-finite elements and constants; its verdict on values is not used.
-  Comparison exact = compare(stage, &reference, &candidate, StageTolerance{});
+  Comparison exact = compare(stage, &reference, &candidate, StageTolerance{}, {}, &pool);
   const bool comparable = exact.counted && exact.worst.has_value();
   if (!comparable) {
     return exact;
   }
-  return BoundedJudge(stage, reference, unrounded, slack, candidate).run(std::move(exact), pool);
+  if (stage.dtype == DType::bf16) {
+    std::optional<Tensor> converted;
+    const Tensor& center = unrounded != nullptr ? *unrounded : converted.emplace(to_f32(reference));
+    return BoundedJudge<Bf16>(reference, center, slack, candidate).run(std::move(exact), pool);
+  }
+  const Tensor& center = unrounded != nullptr ? *unrounded : reference;
+  return BoundedJudge<float>(reference, center, slack, candidate).run(std::move(exact), pool);
 }
 
 std::string bounded_text(const StageInfo& stage, std::int64_t terms) {

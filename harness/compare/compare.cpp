@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "harness/compare/row_bounds.h"
+#include "harness/compare/row_parts.h"
 #include "reference/contract/bfloat16.h"
 #include "reference/contract/error.h"
 
@@ -35,8 +36,7 @@ double unit_at(double v) noexcept {
   if constexpr (std::is_same_v<T, Bf16>) {
     return bf16_unit(v);
   } else if constexpr (std::is_same_v<T, float>) {
-    constexpr int kExtraFractionBits = 16;  // float32 is bfloat16 with 16 more fraction bits
-    return std::ldexp(bf16_unit(v), -kExtraFractionBits);
+    return f32_unit(v);
   } else {
     return 1;
   }
@@ -95,35 +95,224 @@ struct RowScan {
   bool differs = false;
 };
 
+/// A row of a tensor by its first element.
+struct RowError {
+  std::size_t begin = 0;
+  double rel_l2 = 0;
+};
+
+/// What the judgement of some rows found.
+struct RowsFound {
+  std::int64_t mismatches = 0;
+  std::int64_t judged_differences = 0;
+  std::int64_t violations = 0;
+  std::int64_t nonfinite_mismatches = 0;
+  std::int64_t both_nan = 0;
+  std::int64_t rows_beyond = 0;
+  double max_abs = 0;
+  double max_ulp = 0;
+  double reference_square_sum = 0;
+  double difference_square_sum = 0;
+  std::size_t worst = 0;  ///< element 0 where all are equal
+  double worst_ratio = 0;
+  double worst_difference = 0;
+  std::optional<RowError> worst_row;
+  std::vector<std::int64_t> bad;
+  bool reference_constant = true;
+  bool candidate_constant = true;
+
+  /// Where ratios tie, as they all do at infinity for exact tolerances, the larger difference is the worse one.
+  [[nodiscard]] bool worse(double ratio, double difference) const noexcept {
+    return ratio > worst_ratio || (ratio == worst_ratio && difference > worst_difference);
+  }
+
+  /// Takes in what the rows after these found.
+  void append(const RowsFound& after) {
+    const bool first_nonfinite = nonfinite_mismatches == 0 && after.nonfinite_mismatches > 0;
+    const bool finite_and_worse = nonfinite_mismatches == 0 && worse(after.worst_ratio, after.worst_difference);
+    if (first_nonfinite || finite_and_worse) {
+      worst = after.worst;
+    }
+    if (worse(after.worst_ratio, after.worst_difference)) {
+      worst_ratio = after.worst_ratio;
+      worst_difference = after.worst_difference;
+    }
+    mismatches += after.mismatches;
+    judged_differences += after.judged_differences;
+    violations += after.violations;
+    nonfinite_mismatches += after.nonfinite_mismatches;
+    both_nan += after.both_nan;
+    rows_beyond += after.rows_beyond;
+    max_abs = std::max(max_abs, after.max_abs);
+    max_ulp = std::max(max_ulp, after.max_ulp);
+    reference_square_sum += after.reference_square_sum;
+    difference_square_sum += after.difference_square_sum;
+    if (after.worst_row && (!worst_row || after.worst_row->rel_l2 > worst_row->rel_l2)) {
+      worst_row = after.worst_row;
+    }
+    const std::size_t room = std::min(kMostBad - bad.size(), after.bad.size());
+    bad.insert(bad.end(), after.bad.begin(), after.bad.begin() + static_cast<std::ptrdiff_t>(room));
+    reference_constant = reference_constant && after.reference_constant;
+    candidate_constant = candidate_constant && after.candidate_constant;
+  }
+};
+
+/// Both sides of a comparison of one element type.
+template <typename T>
+struct Pair {
+  const StageInfo& stage;
+  const StageTolerance& tolerance;
+  std::span<const T> reference;
+  std::span<const T> candidate;
+  std::size_t width = 1;  ///< of a row
+};
+
+/// Judges rows one after the other.
+template <typename T>
+class RowJudge {
+ public:
+  explicit RowJudge(const Pair<T>& pair)
+      : pair_(pair), row_reference_(pair.width), row_candidate_(pair.width), allowed_(pair.width) {}
+
+  void judge(std::size_t begin) {
+    const RowScan scan = scan_row(begin);
+    found_.reference_square_sum += scan.square_sum;
+    if (scan.differs) {
+      judge_differing(begin, scan);
+    }
+  }
+
+  [[nodiscard]] RowsFound take() { return std::move(found_); }
+
+ private:
+  RowScan scan_row(std::size_t begin) {
+    RowScan scan;
+    const double first_reference = value_of(pair_.reference.front());
+    const double first_candidate = value_of(pair_.candidate.front());
+    for (std::size_t i = begin; i < begin + pair_.width; ++i) {
+      const double r = value_of(pair_.reference[i]);
+      const double c = value_of(pair_.candidate[i]);
+      if (std::isfinite(r)) {
+        scan.square_sum += r * r;
+        ++scan.finite;
+      } else if (std::isnan(r) && std::isnan(c)) {
+        ++found_.both_nan;
+      }
+      scan.differs = scan.differs || !same_value(r, c);
+      found_.reference_constant = found_.reference_constant && same_value(r, first_reference);
+      found_.candidate_constant = found_.candidate_constant && same_value(c, first_candidate);
+    }
+    return scan;
+  }
+
+  void judge_differing(std::size_t begin, const RowScan& scan) {
+    for (std::size_t i = 0; i < pair_.width; ++i) {
+      row_reference_[i] = value_of(pair_.reference[begin + i]);
+      row_candidate_[i] = value_of(pair_.candidate[begin + i]);
+    }
+    const double rms = scan.finite > 0 ? std::sqrt(scan.square_sum / static_cast<double>(scan.finite)) : 0;
+    found_.judged_differences -=
+        row_bounds(pair_.stage, pair_.tolerance, {row_reference_, row_candidate_, rms}, allowed_);
+    double judged = 0;
+    for (std::size_t i = 0; i < pair_.width; ++i) {
+      if (!same_value(row_reference_[i], row_candidate_[i])) {
+        const double d = judge_element(begin + i, row_reference_[i], row_candidate_[i], allowed_[i]);
+        if (d > 0 && d <= kCancellation * rms) {
+          --found_.judged_differences;
+        }
+        found_.difference_square_sum += d * d;
+        // What the tolerance's absolute part allows is no relative error of a row near zero.
+        judged += std::pow(std::max(0.0, d - pair_.tolerance.absolute), 2);
+      }
+    }
+    judge_row_error(begin, judged, scan.square_sum);
+  }
+
+  /// Returns the difference's size, 0 where it is not finite. Counts it.
+  double judge_element(std::size_t flat, double reference, double candidate, double allowed) {
+    ++found_.mismatches;
+    ++found_.judged_differences;
+    if (!std::isfinite(reference) || !std::isfinite(candidate)) {
+      add_violation(flat);
+      if (found_.nonfinite_mismatches++ == 0) {
+        found_.worst = flat;
+      }
+      return 0;
+    }
+    const double d = std::fabs(candidate - reference);
+    const double ratio = allowed > 0 ? d / allowed : kInfinity;
+    found_.max_abs = std::max(found_.max_abs, d);
+    found_.max_ulp = std::max(found_.max_ulp, d / unit_at<T>(reference));
+    if (d > allowed) {
+      add_violation(flat);
+    }
+    if (found_.nonfinite_mismatches == 0 && found_.worse(ratio, d)) {
+      found_.worst = flat;
+      found_.worst_ratio = ratio;
+      found_.worst_difference = d;
+    }
+    return d;
+  }
+
+  void add_violation(std::size_t flat) {
+    ++found_.violations;
+    if (found_.bad.size() < kMostBad) {
+      found_.bad.push_back(static_cast<std::int64_t>(flat));
+    }
+  }
+
+  void judge_row_error(std::size_t begin, double difference_square_sum, double reference_square_sum) {
+    if (pair_.tolerance.kind == ToleranceKind::exact || reference_square_sum == 0) {
+      return;
+    }
+    const double rel_l2 = std::sqrt(difference_square_sum / reference_square_sum);
+    if (rel_l2 > pair_.tolerance.row_rel_l2) {
+      ++found_.rows_beyond;
+    }
+    if (!found_.worst_row || rel_l2 > found_.worst_row->rel_l2) {
+      found_.worst_row = RowError{.begin = begin, .rel_l2 = rel_l2};
+    }
+  }
+
+  const Pair<T>& pair_;
+  RowsFound found_;
+  std::vector<double> row_reference_;
+  std::vector<double> row_candidate_;
+  std::vector<double> allowed_;
+};
+
 /// Two tensors of one element type and shape.
 template <typename T>
 class Judge {
  public:
   Judge(const StageInfo& stage, const Tensor& reference, const Tensor& candidate, const StageTolerance& tolerance,
         std::span<const double> upstream)
-      : stage_(stage),
-        tolerance_(tolerance),
-        shape_(reference.shape()),
-        reference_(reference.as<T>()),
-        candidate_(candidate.as<T>()),
-        width_(shape_.rank() == 0 ? 1 : static_cast<std::size_t>(shape_[shape_.rank() - 1])) {
+      : shape_(reference.shape()),
+        pair_{.stage = stage,
+              .tolerance = tolerance,
+              .reference = reference.as<T>(),
+              .candidate = candidate.as<T>(),
+              .width = shape_.rank() == 0 ? 1 : static_cast<std::size_t>(shape_[shape_.rank() - 1])} {
     result_.counted = true;
     result_.count = reference.count();
     result_.allowed_differences = has_count_limit()
-                                      ? tolerance_.allowed_differences(result_.count) + explained_differences(upstream)
+                                      ? tolerance.allowed_differences(result_.count) + explained_differences(upstream)
                                       : result_.count;
-    if (tolerance_.kind != ToleranceKind::exact) {
-      result_.bound_ratio = 0;
-    }
   }
 
-  Comparison run() {
-    for (std::size_t begin = 0; begin < reference_.size(); begin += width_) {
-      const RowScan scan = scan_row(begin);
-      reference_square_sum_ += scan.square_sum;
-      if (scan.differs) {
-        judge_row(begin, scan);
+  /// `pool` may be null.
+  Comparison run(reference::ThreadPool* pool) {
+    const RowParts parts(result_.count / static_cast<std::int64_t>(pair_.width));
+    std::vector<RowsFound> found(parts.count());
+    parts.run(pool, [&](std::size_t part, std::int64_t first, std::int64_t last) {
+      RowJudge<T> rows(pair_);
+      for (std::int64_t row = first; row < last; ++row) {
+        rows.judge(static_cast<std::size_t>(row) * pair_.width);
       }
+      found[part] = rows.take();
+    });
+    for (const RowsFound& part : found) {
+      found_.append(part);
     }
     finish();
     return std::move(result_);
@@ -131,7 +320,7 @@ class Judge {
 
  private:
   [[nodiscard]] bool has_count_limit() const noexcept {
-    return tolerance_.kind == ToleranceKind::bf16 || tolerance_.kind == ToleranceKind::quantised;
+    return pair_.tolerance.kind == ToleranceKind::bf16 || pair_.tolerance.kind == ToleranceKind::quantised;
   }
 
   /// Differing elements that the differences of the stage's inputs explain.
@@ -144,117 +333,33 @@ class Judge {
     return static_cast<std::int64_t>(explained);
   }
 
-  RowScan scan_row(std::size_t begin) {
-    RowScan scan;
-    const double first_reference = value_of(reference_.front());
-    const double first_candidate = value_of(candidate_.front());
-    for (std::size_t i = begin; i < begin + width_; ++i) {
-      const double r = value_of(reference_[i]);
-      const double c = value_of(candidate_[i]);
-      if (std::isfinite(r)) {
-        scan.square_sum += r * r;
-        ++scan.finite;
-      } else if (std::isnan(r) && std::isnan(c)) {
-        ++result_.both_nan;
-      }
-      scan.differs = scan.differs || !same_value(r, c);
-      reference_constant_ = reference_constant_ && same_value(r, first_reference);
-      candidate_constant_ = candidate_constant_ && same_value(c, first_candidate);
-    }
-    return scan;
-  }
-
-  void judge_row(std::size_t begin, const RowScan& scan) {
-    row_reference_.resize(width_);
-    row_candidate_.resize(width_);
-    allowed_.resize(width_);
-    for (std::size_t i = 0; i < width_; ++i) {
-      row_reference_[i] = value_of(reference_[begin + i]);
-      row_candidate_[i] = value_of(candidate_[begin + i]);
-    }
-    const double rms = scan.finite > 0 ? std::sqrt(scan.square_sum / static_cast<double>(scan.finite)) : 0;
-    result_.judged_differences -= row_bounds(stage_, tolerance_, {row_reference_, row_candidate_, rms}, allowed_);
-    double judged = 0;
-    for (std::size_t i = 0; i < width_; ++i) {
-      if (!same_value(row_reference_[i], row_candidate_[i])) {
-        const double d = judge_element(begin + i, row_reference_[i], row_candidate_[i], allowed_[i]);
-        if (d > 0 && d <= kCancellation * rms) {
-          --result_.judged_differences;
-        }
-        difference_square_sum_ += d * d;
-        // What the tolerance's absolute part allows is no relative error of a row near zero.
-        judged += std::pow(std::max(0.0, d - tolerance_.absolute), 2);
-      }
-    }
-    judge_row_error(begin, judged, scan.square_sum);
-  }
-
-  /// Returns the difference's size, 0 where it is not finite. Counts it.
-  double judge_element(std::size_t flat, double reference, double candidate, double allowed) {
-    ++result_.mismatches;
-    ++result_.judged_differences;
-    if (!std::isfinite(reference) || !std::isfinite(candidate)) {
-      add_violation(flat);
-      if (result_.nonfinite_mismatches++ == 0) {
-        worst_flat_ = flat;
-      }
-      return 0;
-    }
-    const double d = std::fabs(candidate - reference);
-    const double ratio = allowed > 0 ? d / allowed : kInfinity;
-    result_.max_abs = std::max(result_.max_abs, d);
-    result_.max_ulp = std::max(result_.max_ulp, d / unit_at<T>(reference));
-    if (d > allowed) {
-      add_violation(flat);
-    }
-    // Where ratios tie, as they all do at infinity for exact tolerances, the larger difference is the worse one.
-    const bool worse = ratio > worst_ratio_ || (ratio == worst_ratio_ && d > worst_difference_);
-    if (result_.nonfinite_mismatches == 0 && worse) {
-      worst_flat_ = flat;
-      worst_ratio_ = ratio;
-      worst_difference_ = d;
-    }
-    return d;
-  }
-
-  void add_violation(std::size_t flat) {
-    ++result_.violations;
-    if (result_.bad.size() < kMostBad) {
-      result_.bad.push_back(static_cast<std::int64_t>(flat));
-    }
-  }
-
-  void judge_row_error(std::size_t begin, double difference_square_sum, double reference_square_sum) {
-    if (tolerance_.kind == ToleranceKind::exact || reference_square_sum == 0) {
-      return;
-    }
-    const double rel_l2 = std::sqrt(difference_square_sum / reference_square_sum);
-    if (rel_l2 > tolerance_.row_rel_l2) {
-      ++rows_beyond_;
-    }
-    if (!result_.worst_row.has_value() || rel_l2 > result_.worst_row->rel_l2) {
-      const std::size_t axes = shape_.rank() == 0 ? 0 : shape_.rank() - 1;
-      result_.worst_row = ComparedRow{index_of(shape_, static_cast<std::int64_t>(begin), axes), rel_l2};
-    }
-  }
-
   void finish() {
-    const bool nonfinite = result_.nonfinite_mismatches > 0;
+    result_.mismatches = found_.mismatches;
+    result_.judged_differences = found_.judged_differences;
+    result_.violations = found_.violations;
+    result_.nonfinite_mismatches = found_.nonfinite_mismatches;
+    result_.both_nan = found_.both_nan;
+    result_.bad = std::move(found_.bad);
+    result_.max_abs = found_.max_abs;
+    result_.max_ulp = found_.max_ulp;
+    const bool nonfinite = found_.nonfinite_mismatches > 0;
     if (nonfinite) {
       result_.max_abs = result_.max_ulp = result_.rel_l2 = kInfinity;
-    } else if (difference_square_sum_ > 0) {
-      result_.rel_l2 =
-          reference_square_sum_ > 0 ? std::sqrt(difference_square_sum_ / reference_square_sum_) : kInfinity;
+    } else if (found_.difference_square_sum > 0) {
+      result_.rel_l2 = found_.reference_square_sum > 0
+                           ? std::sqrt(found_.difference_square_sum / found_.reference_square_sum)
+                           : kInfinity;
     }
-    if (result_.bound_ratio.has_value()) {
-      result_.bound_ratio = nonfinite ? kInfinity : worst_ratio_;
+    if (pair_.tolerance.kind != ToleranceKind::exact) {
+      result_.bound_ratio = nonfinite ? kInfinity : found_.worst_ratio;
     }
-    record_worst();
+    if (found_.worst_row) {
+      const std::size_t axes = shape_.rank() == 0 ? 0 : shape_.rank() - 1;
+      result_.worst_row = ComparedRow{index_of(shape_, static_cast<std::int64_t>(found_.worst_row->begin), axes),
+                                      found_.worst_row->rel_l2};
+    }
+    result_.worst = element<T>(shape_, pair_.reference, pair_.candidate, static_cast<std::int64_t>(found_.worst));
     decide();
-  }
-
-  void record_worst() {
-    result_.worst = element<T>(shape_, reference_, candidate_, static_cast<std::int64_t>(worst_flat_));
   }
 
   void decide() {
@@ -263,10 +368,11 @@ class Judge {
       result_.verdict = Verdict::fail;
       result_.reason = fmt::format("{}", fmt::join(faults, "; "));
     } else if (degenerate()) {
+      const bool reference = found_.reference_constant;
       result_.verdict = Verdict::degenerate;
       result_.reason = fmt::format("all {} elements of the {} are {:g}: agreement on a constant shows nothing",
-                                   result_.count, reference_constant_ ? "reference" : "candidate",
-                                   reference_constant_ ? value_of(reference_.front()) : value_of(candidate_.front()));
+                                   result_.count, reference ? "reference" : "candidate",
+                                   value_of(reference ? pair_.reference.front() : pair_.candidate.front()));
     } else if (result_.mismatches == 0) {
       result_.reason = "equal";
     } else {
@@ -275,7 +381,7 @@ class Judge {
   }
 
   [[nodiscard]] bool degenerate() const noexcept {
-    return kIsFloat<T> && result_.count >= kDegenerateCount && (reference_constant_ || candidate_constant_);
+    return kIsFloat<T> && result_.count >= kDegenerateCount && (found_.reference_constant || found_.candidate_constant);
   }
   [[nodiscard]] std::vector<std::string> found_faults() const {
     std::vector<std::string> faults;
@@ -284,15 +390,15 @@ class Judge {
                                    result_.nonfinite_mismatches, result_.count));
     }
     const std::int64_t finite_violations = result_.violations - result_.nonfinite_mismatches;
-    if (finite_violations > 0 && tolerance_.kind == ToleranceKind::exact) {
+    if (finite_violations > 0 && pair_.tolerance.kind == ToleranceKind::exact) {
       faults.push_back(fmt::format("{} of {} elements differ, none may", finite_violations, result_.count));
     } else if (finite_violations > 0) {
       faults.push_back(fmt::format("{} of {} elements beyond their bound, the worst finite one {:.3g} times it",
-                                   finite_violations, result_.count, worst_ratio_));
+                                   finite_violations, result_.count, found_.worst_ratio));
     }
-    if (rows_beyond_ > 0) {
-      faults.push_back(fmt::format("{} rows beyond relative L2 {:g}, the worst {} with {:.3g}", rows_beyond_,
-                                   tolerance_.row_rel_l2, text_of(result_.worst_row->index),
+    if (found_.rows_beyond > 0) {
+      faults.push_back(fmt::format("{} rows beyond relative L2 {:g}, the worst {} with {:.3g}", found_.rows_beyond,
+                                   pair_.tolerance.row_rel_l2, text_of(result_.worst_row->index),
                                    result_.worst_row->rel_l2));
     }
     if (result_.judged_differences > result_.allowed_differences) {
@@ -302,25 +408,10 @@ class Judge {
     return faults;
   }
 
-  const StageInfo& stage_;
-  const StageTolerance& tolerance_;
   Shape shape_;
-  std::span<const T> reference_;
-  std::span<const T> candidate_;
-  std::size_t width_;
-
+  Pair<T> pair_;
+  RowsFound found_;
   Comparison result_;
-  std::vector<double> row_reference_;
-  std::vector<double> row_candidate_;
-  std::vector<double> allowed_;
-  double reference_square_sum_ = 0;
-  double difference_square_sum_ = 0;
-  std::int64_t rows_beyond_ = 0;
-  std::size_t worst_flat_ = 0;
-  double worst_ratio_ = 0;
-  double worst_difference_ = 0;
-  bool reference_constant_ = true;
-  bool candidate_constant_ = true;
 };
 
 bool present(const Tensor* t) noexcept { return t != nullptr && t->defined(); }
@@ -337,7 +428,7 @@ std::string described(const Tensor& t) { return fmt::format("{} {}", name_of(t.d
 }  // namespace
 
 Comparison compare(const StageInfo& stage, const Tensor* reference, const Tensor* candidate,
-                   const StageTolerance& tolerance, std::span<const double> upstream) {
+                   const StageTolerance& tolerance, std::span<const double> upstream, reference::ThreadPool* pool) {
   if (!present(reference) && !present(candidate)) {
     return without_elements(Verdict::pass, "neither side has it");
   }
@@ -362,7 +453,7 @@ Comparison compare(const StageInfo& stage, const Tensor* reference, const Tensor
     return without_elements(Verdict::pass, "no elements on either side");
   }
   return with_type(stage.dtype, [&](auto type) {
-    return Judge<decltype(type)>(stage, *reference, *candidate, tolerance, upstream).run();
+    return Judge<decltype(type)>(stage, *reference, *candidate, tolerance, upstream).run(pool);
   });
 }
 

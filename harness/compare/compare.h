@@ -10,6 +10,7 @@
 #include "harness/compare/verdict.h"
 #include "reference/contract/stage.h"
 #include "reference/contract/tensor.h"
+#include "reference/thread_pool.h"
 
 namespace attndiff {
 
@@ -68,14 +69,16 @@ struct Comparison {
 /// - `degenerate`: what would pass, in a float tensor of 16 or more elements that is constant on either side (all one
 ///   value, NaN being one, -0 and +0 the same). This holds for state too and needs no exception: an empty partial
 ///   group holds two values (k = 0, g = -inf), and a ring holds at least the row that the call wrote.
-/// Reads every element once, in row-major order; memory beyond the tensors is one row.
+/// Reads every element once; memory beyond the tensors is a few rows. `pool` shares the work, and the result does not
+/// depend on how many threads it has, nor on whether there is one.
 ///
 /// `upstream` (one number for each leading index, or empty) says by how much the stage's own inputs differ already, in
 /// relative 2-norm: what one flipped unit before the stage makes of a short row is no fault of the stage. The count
 /// limit then grows by width * min(1, kFlipsPerDifference * upstream) for each leading index; values and rows are held
 /// to their limits as before.
 [[nodiscard]] Comparison compare(const StageInfo& stage, const Tensor* reference, const Tensor* candidate,
-                                 const StageTolerance& tolerance, std::span<const double> upstream = {});
+                                 const StageTolerance& tolerance, std::span<const double> upstream = {},
+                                 reference::ThreadPool* pool = nullptr);
 
 /// Where terms of a row's size cancel, a float32 sum of n of them leaves 8 sqrt(n) * 2^-24 of that size behind, 2^-16
 /// for 1024 terms. Differences up to that are held to the element's tolerance and not counted: v - v in one order is a

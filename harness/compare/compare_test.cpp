@@ -340,5 +340,53 @@ TEST(Compare, AnUndefinedTensorIsAbsent) {
   EXPECT_EQ(c.reason, "the candidate has no such tensor, the reference has bfloat16 [2, 3]");
 }
 
+/// Many more rows than one thread takes at a time, with faults in rows far apart.
+TEST(CompareInParts, FindsWhatOneThreadFinds) {
+  constexpr std::int64_t kRows = 1000;
+  constexpr std::int64_t kWidth = 16;
+  const Tensor reference = stage_value(stage("out"), kRows, kWidth, 5);
+  const auto at = [](std::int64_t row, std::int64_t column) { return row * kWidth + column; };
+  const auto judged = [&](const Tensor& candidate, reference::ThreadPool* pool) {
+    return compare(stage("out"), &reference, &candidate, tolerances().at(stage("out")), {}, pool);
+  };
+  for (const int threads : {1, 2, 5}) {
+    reference::ThreadPool pool(threads);
+    Tensor candidate = reference;
+    set(candidate, at(3, 1), 40);
+    set(candidate, at(640, 2), 900);
+    set(candidate, at(999, 15), -50);
+    const Comparison finite = judged(candidate, &pool);
+    EXPECT_EQ(finite.verdict, Verdict::fail);
+    EXPECT_EQ(finite.mismatches, 3);
+    EXPECT_THAT(finite.bad, ElementsAre(at(3, 1), at(640, 2), at(999, 15)));
+    EXPECT_EQ(finite.worst->flat, at(640, 2));
+    EXPECT_THAT(finite.worst_row->index, ElementsAre(640));
+    EXPECT_EQ(finite.reason, judged(candidate, nullptr).reason);
+    EXPECT_EQ(finite.rel_l2, judged(candidate, nullptr).rel_l2);
+
+    set(candidate, at(700, 4), kInf);
+    set(candidate, at(800, 5), kNan);
+    const Comparison nonfinite = judged(candidate, &pool);
+    EXPECT_EQ(nonfinite.nonfinite_mismatches, 2);
+    EXPECT_EQ(nonfinite.violations, 5);
+    EXPECT_EQ(nonfinite.worst->flat, at(700, 4));  // the first that is not finite, before all finite ones
+    EXPECT_EQ(nonfinite.reason, judged(candidate, nullptr).reason);
+  }
+}
+
+TEST(CompareInParts, AConstantIsSeenAcrossParts) {
+  reference::ThreadPool pool(3);
+  Tensor constant(DType::bf16, {1000, 16});
+  for (std::int64_t i = 0; i < constant.count(); ++i) {
+    set(constant, i, 2);
+  }
+  const auto verdict = [&](const Tensor& t) {
+    return compare(stage("out"), &t, &t, tolerances().at(stage("out")), {}, &pool).verdict;
+  };
+  EXPECT_EQ(verdict(constant), Verdict::degenerate);
+  set(constant, constant.count() - 1, 3);
+  EXPECT_EQ(verdict(constant), Verdict::pass);
+}
+
 }  // namespace
 }  // namespace attndiff

@@ -40,11 +40,11 @@ struct ComparisonRecord {
   [[nodiscard]] bool verified() const noexcept;
 };
 
-/// How long one backend computed in one fixture: the sum over its calls, with the stages that were asked for copied to
-/// the host; reading the fixture and comparing are not in it.
+/// Seconds that something took in one fixture, summed over its calls: a backend's calls, with the stages that were asked
+/// for copied to the host; counting coverage; judging a run. Reading the fixture is in none of them.
 struct Timing {
   std::string backend;
-  std::string mode;             ///< "reference", "free", "production", "lockstep"
+  std::string mode;  ///< "reference", "coverage"; "free", "production", "lockstep", and each of these with " judging"
   std::vector<double> seconds;  ///< one for each repetition
 };
 

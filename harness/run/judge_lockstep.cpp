@@ -22,8 +22,9 @@ std::vector<StageJudgement> judge_lockstep(const std::set<int>& wanted, const Lo
            .result = compare_bounded(stage, *reference, unrounded, *slack, *candidate, e.bounds.pool),
            .tolerance = bounded_text(stage, e.family.terms(id, e.bounds.config, e.bounds.role, e.bounds.call))});
     } else {
-      judgements.push_back(
-          {.stage = &stage, .result = compare(stage, reference, candidate, kExact), .tolerance = kExact.text()});
+      judgements.push_back({.stage = &stage,
+                            .result = compare(stage, reference, candidate, kExact, {}, &e.bounds.pool),
+                            .tolerance = kExact.text()});
     }
   }
   return judgements;
