@@ -32,7 +32,7 @@ void CallClock::on_return() {
   next_.on_return();
 }
 
-void CallClock::enter(const std::string& backend, const std::string& mode, std::size_t repetition) {
+double& CallClock::seconds_of(const std::string& backend, const std::string& mode, std::size_t repetition) {
   auto timing = std::find_if(timings_.begin(), timings_.end(),
                              [&](const Timing& t) { return t.backend == backend && t.mode == mode; });
   if (timing == timings_.end()) {
@@ -41,13 +41,19 @@ void CallClock::enter(const std::string& backend, const std::string& mode, std::
   if (timing->seconds.size() <= repetition) {
     timing->seconds.resize(repetition + 1, 0.0);
   }
-  running_ = &timing->seconds[repetition];
+  return timing->seconds[repetition];
+}
+
+void CallClock::enter(const std::string& backend, const std::string& mode, std::size_t repetition) {
+  running_ = &seconds_of(backend, mode, repetition);
   since_ = Clock::now();
 }
 
 void CallClock::leave() {
   if (running_ != nullptr) {
-    *running_ += std::chrono::duration<double>(Clock::now() - since_).count();
+    const double seconds = std::chrono::duration<double>(Clock::now() - since_).count();
+    *running_ += seconds;
+    in_calls_ += seconds;
     running_ = nullptr;
   }
 }

@@ -11,8 +11,8 @@
 
 namespace attndiff {
 
-/// Adds up how long each candidate spends in its calls, and passes everything on to another listener. Runs of mode
-/// "repeat" count as repetitions of the free run.
+/// Adds up how long each backend spends in its calls and how long judging them takes, and passes everything on to
+/// another listener. Runs of mode "repeat" count as repetitions of the free run.
 class CallClock final : public ReplayListener {
  public:
   explicit CallClock(ReplayListener& next) : next_(next) {}
@@ -24,12 +24,23 @@ class CallClock final : public ReplayListener {
   void on_return() override;
   void on_comparison(const ComparisonRecord& comparison) override { next_.on_comparison(comparison); }
 
-  /// Runs the reference's call.
+  /// Runs something that is done for the reference: its call ("reference"), or what its results exercise ("coverage").
   template <typename Call>
-  void time_reference(const std::string& name, Call call) {
-    enter(name, "reference", 0);
+  void time(const std::string& backend, const std::string& mode, Call call) {
+    enter(backend, mode, 0);
     call();
     leave();
+  }
+
+  /// Runs what calls a candidate and judges it. What is left without the calls counts as "MODE judging": bounds, the
+  /// reference that follows, comparison and details.
+  template <typename Run>
+  void time_judging(const std::string& candidate, const std::string& mode, Run run) {
+    const Clock::time_point begin = Clock::now();
+    const double calls_before = in_calls_;
+    run();
+    const double all = std::chrono::duration<double>(Clock::now() - begin).count();
+    seconds_of(candidate, mode + " judging", 0) += all - (in_calls_ - calls_before);
   }
 
   [[nodiscard]] const std::vector<Timing>& timings() const noexcept { return timings_; }
@@ -37,6 +48,8 @@ class CallClock final : public ReplayListener {
  private:
   using Clock = std::chrono::steady_clock;
 
+  /// The sum that such calls add to.
+  double& seconds_of(const std::string& backend, const std::string& mode, std::size_t repetition);
   void enter(const std::string& backend, const std::string& mode, std::size_t repetition);
   void leave();
 
@@ -44,6 +57,7 @@ class CallClock final : public ReplayListener {
   std::vector<Timing> timings_;
   std::vector<std::pair<std::string, std::size_t>> repeats_;  ///< by candidate: repetitions of the layer call so far
   double* running_ = nullptr;                                 ///< what the call in progress adds to
+  double in_calls_ = 0;                                       ///< seconds of all calls
   Clock::time_point since_;
 };
 

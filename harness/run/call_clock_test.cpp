@@ -29,7 +29,7 @@ TEST(CallClock, AddsUpCallsByBackendAndModeAndRepetition) {
   call(clock, "free", 0);
   for (std::size_t layer = 0; layer < 2; ++layer) {
     clock.on_layer_call(layer);
-    clock.time_reference("r", [] { std::this_thread::sleep_for(kPause); });
+    clock.time("r", "reference", [] { std::this_thread::sleep_for(kPause); });
     call(clock, "free");
     call(clock, "production");
     call(clock, "repeat");
@@ -48,6 +48,34 @@ TEST(CallClock, AddsUpCallsByBackendAndModeAndRepetition) {
       EXPECT_LT(seconds, 5);
     }
   }
+}
+
+TEST(CallClock, JudgingIsWhatACallDoesNotTake) {
+  ReplayListener nobody;
+  CallClock clock(nobody);
+  constexpr auto kLong = std::chrono::milliseconds(300);
+  const auto judged = [&](auto in_call, auto after) {
+    clock.time_judging("c", "lockstep", [&] {
+      CallPlace place;
+      place.candidate = "c";
+      place.mode = "lockstep";
+      place.tokens = 1;
+      clock.on_enter(place);
+      std::this_thread::sleep_for(in_call);
+      clock.on_return();
+      std::this_thread::sleep_for(after);
+    });
+  };
+  judged(kLong, kPause);
+  judged(kLong, kPause);
+  ASSERT_THAT(clock.timings(), SizeIs(2));
+  EXPECT_EQ(clock.timings()[0].mode, "lockstep");
+  EXPECT_GE(clock.timings()[0].seconds.at(0), 0.6);
+  EXPECT_EQ(clock.timings()[1].backend, "c");
+  EXPECT_EQ(clock.timings()[1].mode, "lockstep judging");
+  ASSERT_THAT(clock.timings()[1].seconds, SizeIs(1));
+  EXPECT_GE(clock.timings()[1].seconds[0], 0.010);
+  EXPECT_LT(clock.timings()[1].seconds[0], clock.timings()[0].seconds[0]);
 }
 
 TEST(CallClock, WhatIsNotACallAddsNothing) {

@@ -179,7 +179,7 @@ void CoverageCounter::on_stage(const LayerCall& call, StageView& view, Stream) {
 void CoverageCounter::count(const LayerCall& call, const Lookup& find) {
   count_call_shape(call);
   count_zero_blocks(find);
-  count_values(find, coverage_);
+  count_values(find, pool_, coverage_);
   const Tensor* scores = find(deepseek_v41::kIndexScore);
   if (scores != nullptr) {
     if (const Tensor* mask = find(deepseek_v41::kCandidates)) {

@@ -11,6 +11,7 @@
 
 #include "reference/contract/observer.h"
 #include "reference/contract/tensor.h"
+#include "reference/thread_pool.h"
 
 namespace attndiff {
 
@@ -55,6 +56,9 @@ class CoverageCounter final : public Observer {
   /// A call's tensor by stage id, or nullptr where the call has no such stage.
   using Lookup = std::function<const Tensor*(int)>;
 
+  /// `pool`, which may be null, shares the work of large tensors; it must outlive this.
+  explicit CoverageCounter(reference::ThreadPool* pool = nullptr) : pool_(pool) {}
+
   [[nodiscard]] Interest interest(const LayerCall& call, const StageInfo& stage) override;
   /// Counts the call when `out`, the last stage, arrives. Throws Error(internal) for device memory.
   void on_stage(const LayerCall& call, StageView& view, Stream stream) override;
@@ -81,6 +85,7 @@ class CoverageCounter final : public Observer {
   void count_selection(const LayerCall& call, const Tensor& scores, const Tensor& picks);
   void count_indices(const Tensor& idx);
 
+  reference::ThreadPool* pool_;
   Coverage coverage_;
   std::map<int, Tensor> values_;      // stages of the call in progress
   std::map<LayerKey, bool> decoded_;  // layers seen, and whether they have decoded since the sequence began

@@ -157,22 +157,27 @@ class FixtureReplay {
     context_.listener.on_layer_call(step * fixture_.layers().size() + layer);
     const LayerInput input = loader_.load(step, layer);
     Capture own([&](const StageInfo&) { return unrounded_ ? Interest::read | Interest::unrounded : Interest::read; });
-    clock_.time_reference(backends_.reference->name(), [&] { reference_->forward(input, own); });
+    clock_.time(backends_.reference->name(), "reference", [&] { reference_->forward(input, own); });
+    clock_.time(backends_.reference->name(), "coverage", [&] { count_coverage(input, own); });
+    const ReferenceCall call{.input = input, .stages = own.stages(), .slots = reference_->slots()};
+    for (Runner& runner : runners_) {
+      if (!runner.crashed) {
+        const std::set<int> wanted = compared_stages(*runner.backend, step, layer);
+        clock_.time_judging(runner.backend->name(), runner.run->mode(), [&] { run_candidate(runner, call, wanted); });
+      }
+    }
+  }
+
+  void count_coverage(const LayerInput& input, const Capture& own) {
     if (input.shared && input.shared->candidates.defined()) {
       coverage_.shared_candidates(input.shared->candidates);
     }
     coverage_.count_inputs(input.x);
     coverage_.count({.config = fixture_.config(),
-                     .role = fixture_.layers()[layer],
+                     .role = fixture_.layers()[input.layer],
                      .shape = input.shape,
                      .sequence = input.sequence},
                     [&](int id) { return own.find(id); });
-    const ReferenceCall call{.input = input, .stages = own.stages(), .slots = reference_->slots()};
-    for (Runner& runner : runners_) {
-      if (!runner.crashed) {
-        run_candidate(runner, call, compared_stages(*runner.backend, step, layer));
-      }
-    }
   }
 
   void run_candidate(Runner& runner, const ReferenceCall& call, const std::set<int>& wanted) {
@@ -286,7 +291,7 @@ class FixtureReplay {
   std::unique_ptr<Sequence> reference_;
   std::vector<Runner> runners_;
   bool unrounded_ = false;
-  CoverageCounter coverage_;
+  CoverageCounter coverage_{&pool_};
   FixtureReport& report_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <set>
 #include <vector>
@@ -17,9 +18,30 @@ constexpr std::array kReal{deepseek_v41::kQr,     deepseek_v41::kQ,          dee
                            deepseek_v41::kIndexW, deepseek_v41::kIndexScore, deepseek_v41::kCompressPre,
                            deepseek_v41::kO,      deepseek_v41::kOg,         deepseek_v41::kOut};
 
-constexpr float kSmallestNormal = 0x1p-126F;
-constexpr float kNearOverflow = 0x1p124F;  // within a factor of 16 of the largest
-constexpr float kShiftedLse = 32.0F;       // exp(32) is 2^46: without the maximum subtracted, float32 sums are lost
+// Magnitudes as bits: in order, as the values are.
+constexpr std::uint16_t kSmallestNormal = 0x0080;  // 2^-126
+constexpr std::uint16_t kNearOverflow = 0x7d80;    // 2^124, within a factor of 16 of the largest
+constexpr std::uint16_t kInfinity = 0x7f80;
+constexpr float kShiftedLse = 32.0F;  // exp(32) is 2^46: without the maximum subtracted, float32 sums are lost
+
+struct ExtremeValues {
+  std::int64_t denormal = 0;
+  std::int64_t near_overflow = 0;
+};
+
+/// Of at most kAtOnce values: counters as narrow as the values, which the compiler makes many of at a time.
+constexpr std::int64_t kAtOnce = 0xffff;
+ExtremeValues extreme_values(std::span<const Bf16> values) {
+  std::uint16_t denormal = 0;
+  std::uint16_t near_overflow = 0;
+  for (const Bf16 v : values) {
+    const auto magnitude = static_cast<std::uint16_t>(v.bits & 0x7fffU);
+    denormal = static_cast<std::uint16_t>(denormal + (magnitude > 0 && magnitude < kSmallestNormal ? 1 : 0));
+    near_overflow =
+        static_cast<std::uint16_t>(near_overflow + (magnitude >= kNearOverflow && magnitude < kInfinity ? 1 : 0));
+  }
+  return {.denormal = denormal, .near_overflow = near_overflow};
+}
 
 void count_lse(const Tensor& lse, Coverage& coverage) {
   const auto values = lse.as<float>();
@@ -33,18 +55,27 @@ bool counts_values_of(int stage) noexcept {
   return stage == deepseek_v41::kLse || std::find(kReal.begin(), kReal.end(), stage) != kReal.end();
 }
 
-void count_values(const CoverageCounter::Lookup& find, Coverage& coverage) {
+void count_values(const CoverageCounter::Lookup& find, reference::ThreadPool* pool, Coverage& coverage) {
   for (const deepseek_v41::StageId id : kReal) {
     const Tensor* value = find(id);
     if (value == nullptr) {
       continue;
     }
-    std::int64_t denormal = 0;
-    std::int64_t near_overflow = 0;
-    for (const Bf16 stored : value->as<Bf16>()) {
-      const float magnitude = std::fabs(to_float(stored));
-      denormal += magnitude > 0 && magnitude < kSmallestNormal ? 1 : 0;
-      near_overflow += magnitude >= kNearOverflow && std::isfinite(magnitude) ? 1 : 0;
+    const auto values = value->as<Bf16>();
+    std::atomic<std::int64_t> denormal{0};
+    std::atomic<std::int64_t> near_overflow{0};
+    const auto count_part = [&](std::int64_t begin, std::int64_t end) {
+      const ExtremeValues part =
+          extreme_values(values.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)));
+      denormal += part.denormal;
+      near_overflow += part.near_overflow;
+    };
+    if (pool != nullptr) {
+      pool->parallel_ranges(value->count(), kAtOnce, count_part);
+    } else {
+      for (std::int64_t begin = 0; begin < value->count(); begin += kAtOnce) {
+        count_part(begin, std::min(value->count(), begin + kAtOnce));
+      }
     }
     coverage.add("denormal_values", denormal);
     coverage.add("near_overflow_values", near_overflow);
@@ -81,6 +112,7 @@ void count_input_rows(const Tensor& x, Coverage& coverage) {
   for (std::size_t begin = 0; begin < values.size(); begin += width) {
     const auto row = values.subspan(begin, width);
     std::vector<std::uint16_t> bits;
+    bits.reserve(width);
     double squares = 0;
     double largest = 0;
     for (const Bf16 v : row) {

@@ -10,8 +10,9 @@ namespace attndiff {
 /// Counters of what values are, not of what calls do: denormals, values near overflow, shifted scores and rows of
 /// inputs. Each takes one call's tensors on the host.
 
-/// `denormal_values` and `near_overflow_values` over the real stages that exist, `raised_lse` and `lowered_lse`.
-void count_values(const CoverageCounter::Lookup& find, Coverage& coverage);
+/// `denormal_values` and `near_overflow_values` over the real stages that exist, `raised_lse` and `lowered_lse`. `pool`
+/// may be null.
+void count_values(const CoverageCounter::Lookup& find, reference::ThreadPool* pool, Coverage& coverage);
 
 /// Whether count_values() looks at a stage.
 [[nodiscard]] bool counts_values_of(int stage) noexcept;

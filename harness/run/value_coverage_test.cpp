@@ -21,7 +21,7 @@ TEST(ValueCoverage, CountsDenormalsAndLargeFiniteValues) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const Tensor out = bf16({1, 6}, {0.0F, 0x1p-130F, -0x1p-127F, 0x1p-126F, -0x1p124F, kInf});
   Coverage coverage;
-  count_values([&](int id) { return id == deepseek_v41::kOut ? &out : nullptr; }, coverage);
+  count_values([&](int id) { return id == deepseek_v41::kOut ? &out : nullptr; }, nullptr, coverage);
   EXPECT_EQ(coverage.at("denormal_values"), 2);
   EXPECT_EQ(coverage.at("near_overflow_values"), 1);
 }
@@ -31,7 +31,7 @@ TEST(ValueCoverage, CountsShiftedLse) {
   const std::vector<float> values{32, 31, -33, -2};
   std::copy(values.begin(), values.end(), lse.as<float>().begin());
   Coverage coverage;
-  count_values([&](int id) { return id == deepseek_v41::kLse ? &lse : nullptr; }, coverage);
+  count_values([&](int id) { return id == deepseek_v41::kLse ? &lse : nullptr; }, nullptr, coverage);
   EXPECT_EQ(coverage.at("raised_lse"), 1);
   EXPECT_EQ(coverage.at("lowered_lse"), 1);
 }
