@@ -14,8 +14,8 @@
 namespace attndiff {
 namespace {
 
-/// Tensors of released geometry are hundreds of megabytes and live for one call: in pages of 4 KiB, a third of the time
-/// of a comparison went into page faults.
+/// Tensors of released geometry are hundreds of megabytes and live for one call: in pages of 4 KiB, an eighth of a
+/// lockstep replay went into page faults.
 void prefer_huge_pages(std::byte* memory, std::size_t bytes) noexcept {
 #ifdef MADV_HUGEPAGE
   constexpr std::size_t kPage = 4096;
