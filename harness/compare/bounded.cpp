@@ -184,15 +184,16 @@ class BoundedJudge {
     const bool bounded = std::isfinite(slack) && std::isfinite(y);
     const double d = bounded ? std::fabs(c - y) : std::fabs(c - r);
     const double allowed = bounded ? unit / 2 + slack : 0;
-    const double ratio = d == 0 ? 0 : (allowed > 0 ? d / allowed : kInfinity);
     found.max_abs = std::max(found.max_abs, d);
-    found.max_ulp = std::max(found.max_ulp, d / unit);
+    if (d > found.max_ulp * unit) {  // divided only where it counts: this runs for every element
+      found.max_ulp = d / unit;
+    }
     if (d > allowed) {
       ++found.violations;
       add_bad(i, found);
     }
-    if (found.worst == kNoElement || ratio > found.bound_ratio) {
-      found.bound_ratio = ratio;
+    if (found.worst == kNoElement || d > found.bound_ratio * allowed) {
+      found.bound_ratio = d == 0 ? 0 : (allowed > 0 ? d / allowed : kInfinity);
       found.worst = i;
     }
     if (!bounded) {

@@ -40,8 +40,8 @@ struct ComparisonRecord {
   [[nodiscard]] bool verified() const noexcept;
 };
 
-/// Seconds that something took in one fixture, summed over its calls: a backend's calls, with the stages that were asked
-/// for copied to the host; counting coverage; judging a run. Reading the fixture is in none of them.
+/// Seconds that something took in one fixture, summed over its calls: a backend's calls, with the stages that were
+/// asked for copied to the host; counting coverage; judging a run. Reading the fixture is in none of them.
 struct Timing {
   std::string backend;
   std::string mode;  ///< "reference", "coverage"; "free", "production", "lockstep", and each of these with " judging"

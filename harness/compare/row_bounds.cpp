@@ -57,8 +57,6 @@ std::int64_t quantised_bounds(Rounding grid, const StageTolerance& t, const RowP
 
 }  // namespace
 
-bool same_value(double a, double b) noexcept { return a == b || (std::isnan(a) && std::isnan(b)); }
-
 std::int64_t row_bounds(const StageInfo& stage, const StageTolerance& tolerance, const RowPair& row,
                         std::span<double> allowed) {
   const StageTolerance& t = tolerance;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <span>
 
@@ -21,6 +22,6 @@ std::int64_t row_bounds(const StageInfo& stage, const StageTolerance& tolerance,
                         std::span<double> allowed);
 
 /// NaN equals NaN, -0 equals +0, an infinity only itself.
-[[nodiscard]] bool same_value(double a, double b) noexcept;
+[[nodiscard]] inline bool same_value(double a, double b) noexcept { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 }  // namespace attndiff
