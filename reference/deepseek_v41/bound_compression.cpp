@@ -50,21 +50,21 @@ void pool_bounded(const Members& m, std::int64_t ratio, std::span<float> value, 
 Tensor comp_state_slack(const BoundInputs& in) {
   const std::int64_t ratio = in.role.ratio;
   const std::int64_t width = in.config.head_dim;
-  const Tensor x = to_f32(in.x);
-  const Tensor k = product_slack(in, activation_for(in, x, "comp_wkv"), "comp_wkv");
-  const Tensor g = product_slack(in, activation_for(in, x, "comp_wgate"), "comp_wgate");
   Tensor slack(DType::f32, {2, ratio, width});  // members of earlier calls are given: no slack
   const std::int64_t whole = in.call.prefill() ? in.call.tokens / ratio * ratio : 0;
   const std::int64_t first_slot = in.call.prefill() ? 0 : in.call.start_pos % ratio;
-  const auto out = slack.as<float>();
-  for (std::int64_t t = whole; t < in.call.tokens; ++t) {
-    const std::int64_t slot = first_slot + t - whole;
-    const auto from = static_cast<std::size_t>(t * width);
-    const auto k_row = k.as<float>().subspan(from, static_cast<std::size_t>(width));
-    const auto g_row = g.as<float>().subspan(from, static_cast<std::size_t>(width));
-    std::copy(k_row.begin(), k_row.end(), out.begin() + slot * width);
-    std::copy(g_row.begin(), g_row.end(), out.begin() + (ratio + slot) * width);
+  const std::int64_t count = in.call.tokens - whole;
+  if (count == 0) {
+    return slack;
   }
+  Tensor x(DType::bf16, {count, in.config.dim});  // of the tokens that no group has taken
+  const auto from = in.x.as<Bf16>().subspan(static_cast<std::size_t>(whole * in.config.dim));
+  std::copy(from.begin(), from.end(), x.as<Bf16>().begin());
+  const Tensor k = product_slack(in, activation_for(in, x, "comp_wkv"), "comp_wkv");
+  const Tensor g = product_slack(in, activation_for(in, x, "comp_wgate"), "comp_wgate");
+  const auto out = slack.as<float>();
+  std::copy(k.as<float>().begin(), k.as<float>().end(), out.begin() + first_slot * width);
+  std::copy(g.as<float>().begin(), g.as<float>().end(), out.begin() + (ratio + first_slot) * width);
   return slack;
 }
 
@@ -72,8 +72,7 @@ Tensor latent_slack(const BoundInputs& in) {
   const std::int64_t ratio = in.role.ratio;
   const std::int64_t width = in.config.head_dim;
   if (ratio == 1) {
-    return bounded_norm(in,
-                        rounded_bf16(in, bounded_product(in, activation_for(in, to_f32(in.x), "comp_wkv"), "comp_wkv")),
+    return bounded_norm(in, rounded_bf16(in, bounded_product(in, activation_for(in, in.x, "comp_wkv"), "comp_wkv")),
                         "comp_norm")
         .slack;
   }
@@ -83,18 +82,17 @@ Tensor latent_slack(const BoundInputs& in) {
     return t.as<float>().subspan(static_cast<std::size_t>(i * width), static_cast<std::size_t>(width));
   };
   if (in.call.prefill()) {
-    const Tensor x = to_f32(in.x);
-    const Bounded k = bounded_product(in, activation_for(in, x, "comp_wkv"), "comp_wkv");
-    const Bounded g = bounded_product(in, activation_for(in, x, "comp_wgate"), "comp_wgate");
+    const Bounded k = bounded_product(in, activation_for(in, in.x, "comp_wkv"), "comp_wkv");
+    const Bounded g = bounded_product(in, activation_for(in, in.x, "comp_wgate"), "comp_wgate");
     const auto size = static_cast<std::size_t>(ratio * width);
-    for (std::int64_t i = 0; i < groups; ++i) {
+    in.pool.parallel_for(groups, [&](std::int64_t i) {
       const auto at = static_cast<std::size_t>(i) * size;
       pool_bounded({.k = k.value.as<float>().subspan(at, size),
                     .g = g.value.as<float>().subspan(at, size),
                     .k_slack = k.slack.as<float>().subspan(at, size),
                     .g_slack = g.slack.as<float>().subspan(at, size)},
                    ratio, row(pooled.value, i), row(pooled.slack, i));
-    }
+    });
   } else {
     // Earlier members were given; the one of this call is each side's own until it has been pooled.
     const auto state = in.value(kCompState)->as<float>();

@@ -60,8 +60,7 @@ bool exact_dot(const GridRow& q, const GridRow& key) noexcept {
 
 Tensor index_w_slack(const BoundInputs& in) {
   const float scale = reference::index_weight_scale(in.config);
-  Bounded w =
-      rounded_bf16(in, bounded_product(in, activation_for(in, to_f32(in.x), "idx_weights_proj"), "idx_weights_proj"));
+  Bounded w = rounded_bf16(in, bounded_product(in, activation_for(in, in.x, "idx_weights_proj"), "idx_weights_proj"));
   const auto values = w.value.as<float>();
   const auto slack = w.slack.as<float>();
   for (std::size_t i = 0; i < slack.size(); ++i) {
@@ -76,9 +75,9 @@ Tensor index_score_slack(const BoundInputs& in) {
   const std::int64_t len = compressed_length(in.role, in.call);
   Tensor stored(DType::bf16, {len, in.config.index_head_dim});
   in.index_keys->read(len, stored.as<Bf16>());
-  const Tensor keys = to_f32(stored);
-  const Tensor q = to_f32(*in.value(kIndexQ));
-  const Tensor w = to_f32(*in.value(kIndexW));
+  const Tensor keys = floats_of(in, stored);
+  const Tensor q = floats_of(in, *in.value(kIndexQ));
+  const Tensor w = floats_of(in, *in.value(kIndexW));
   const SumSlack sum_slack(in.config.index_head_dim);
   const auto key_rows = grid_rows(in, keys.as<float>(), width);
   const auto query_rows = grid_rows(in, q.as<float>(), width);

@@ -22,16 +22,27 @@ float norm2(std::span<const float> v) noexcept {
   return static_cast<float>(std::sqrt(values.cast<double>().square().sum()));
 }
 
-Tensor activation_for(const BoundInputs& in, Tensor x, const char* weight) {
+Tensor floats_of(const BoundInputs& in, const Tensor& t) {
+  Tensor floats = Tensor::unwritten(DType::f32, t.shape());
+  const auto from = t.as<Bf16>();
+  const auto to = floats.as<float>();
+  in.pool.parallel_ranges(t.count(), kElementsAtOnce, [&](std::int64_t begin, std::int64_t end) {
+    std::transform(from.begin() + begin, from.begin() + end, to.begin() + begin, [](Bf16 v) { return to_float(v); });
+  });
+  return floats;
+}
+
+Tensor activation_for(const BoundInputs& in, const Tensor& x, const char* weight) {
+  Tensor activation = floats_of(in, x);
   const Weight& w = in.norms.weights().at(weight);
   if (w.quantised()) {
     const auto depth = static_cast<std::size_t>(w.values.shape()[1]);
-    const auto values = x.as<float>();
+    const auto values = activation.as<float>();
     in.pool.parallel_for(static_cast<std::int64_t>(values.size() / depth), [&](std::int64_t t) {
       reference::fp8_round_trip(values.subspan(static_cast<std::size_t>(t) * depth, depth));
     });
   }
-  return x;
+  return activation;
 }
 
 Tensor product_slack(const BoundInputs& in, const Tensor& activation, const char* weight) {

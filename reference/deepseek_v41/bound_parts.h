@@ -38,8 +38,12 @@ class SumSlack {
 
 [[nodiscard]] float norm2(std::span<const float> v) noexcept;
 
-/// x (f32 [tokens, K], given) as the weight sees it: through the fp8 round trip, which is exact, before an e4m3 weight.
-[[nodiscard]] Tensor activation_for(const BoundInputs& in, Tensor x, const char* weight);
+/// float32 values of a bf16 tensor.
+[[nodiscard]] Tensor floats_of(const BoundInputs& in, const Tensor& t);
+
+/// x (bf16 [tokens, K], given) as the weight sees it, in float32: through the fp8 round trip, which is exact, before an
+/// e4m3 weight.
+[[nodiscard]] Tensor activation_for(const BoundInputs& in, const Tensor& x, const char* weight);
 
 /// x . W^T, x an activation for the weight, with its slack.
 [[nodiscard]] Bounded bounded_product(const BoundInputs& in, const Tensor& x, const char* weight);

@@ -12,7 +12,7 @@ namespace {
 
 /// rmsnorm(bf16(linear(x, weight)), norm) of given rows x.
 Bounded normed_product(const BoundInputs& in, const Tensor& x, const char* weight, const char* norm) {
-  return bounded_norm(in, rounded_bf16(in, bounded_product(in, activation_for(in, to_f32(x), weight), weight)), norm);
+  return bounded_norm(in, rounded_bf16(in, bounded_product(in, activation_for(in, x, weight), weight)), norm);
 }
 
 /// Slack of rope(rmsnorm(linear(x, weight), norm)): rows of one width, row i at positions[i].
@@ -59,7 +59,7 @@ Tensor qr_slack(const BoundInputs& in) { return normed_product(in, in.x, "wq_a",
 
 Tensor rotated_query_slack(const BoundInputs& in, StageId stage, const char* weight, std::int64_t heads,
                            std::int64_t width) {
-  const Tensor qr = activation_for(in, to_f32(*in.value(kQr)), weight);
+  const Tensor qr = activation_for(in, *in.value(kQr), weight);
   const std::int64_t tail = in.config.rope_dim;
   const std::int64_t tokens = in.call.tokens;
   const Weight& w = in.norms.weights().at(weight);
@@ -95,7 +95,7 @@ Tensor index_k_pre_slack(const BoundInputs& in) {
 }
 
 Tensor compress_pre_slack(const BoundInputs& in) {
-  const Tensor latent = to_f32(*in.value(kLatent));
+  const Tensor latent = floats_of(in, *in.value(kLatent));
   Tensor slack(DType::f32, latent.shape());  // entries that do not turn are copies
   Tensor tails = row_tails(in, latent, in.config.head_dim, in.config.rope_dim);
   const Shape shape = tails.shape();
@@ -158,7 +158,7 @@ Tensor og_slack(const BoundInputs& in) {
 }
 
 Tensor out_slack(const BoundInputs& in) {
-  return product_slack(in, activation_for(in, to_f32(*in.value(kOg)), "wo_b"), "wo_b");
+  return product_slack(in, activation_for(in, *in.value(kOg), "wo_b"), "wo_b");
 }
 
 }  // namespace attndiff::deepseek_v41
