@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <Eigen/Core>
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -92,7 +93,7 @@ auto with_type(DType dtype, Use use) {
 struct RowScan {
   double square_sum = 0;  ///< of the reference's finite elements
   std::int64_t finite = 0;
-  bool differs = false;
+  bool differs = false;  ///< in its bits
 };
 
 /// A row of a tensor by its first element.
@@ -186,30 +187,33 @@ class RowJudge {
 
  private:
   RowScan scan_row(std::size_t begin) {
-    RowScan scan;
-    const double first_reference = value_of(pair_.reference.front());
-    const double first_candidate = value_of(pair_.candidate.front());
-    for (std::size_t i = begin; i < begin + pair_.width; ++i) {
-      const double r = value_of(pair_.reference[i]);
-      const double c = value_of(pair_.candidate[i]);
-      if (std::isfinite(r)) {
-        scan.square_sum += r * r;
-        ++scan.finite;
-      } else if (std::isnan(r) && std::isnan(c)) {
-        ++found_.both_nan;
-      }
-      scan.differs = scan.differs || !same_value(r, c);
-      found_.reference_constant = found_.reference_constant && same_value(r, first_reference);
-      found_.candidate_constant = found_.candidate_constant && same_value(c, first_candidate);
+    const auto reference = pair_.reference.subspan(begin, pair_.width);
+    const auto candidate = pair_.candidate.subspan(begin, pair_.width);
+    read(reference, row_reference_);
+    const Eigen::Map<const Eigen::ArrayXd> values(row_reference_.data(), static_cast<Eigen::Index>(pair_.width));
+    const auto is_finite = (values - values) == 0;
+    RowScan scan{.square_sum = is_finite.select(values.square(), 0.0).sum(),
+                 .finite = is_finite.count(),
+                 .differs = std::memcmp(reference.data(), candidate.data(), reference.size_bytes()) != 0};
+    for (std::size_t i = 0; scan.finite < static_cast<std::int64_t>(pair_.width) && i < pair_.width; ++i) {
+      found_.both_nan += std::isnan(row_reference_[i]) && std::isnan(value_of(candidate[i])) ? 1 : 0;
     }
+    found_.reference_constant = found_.reference_constant && all_are(reference, pair_.reference.front());
+    found_.candidate_constant = found_.candidate_constant && all_are(candidate, pair_.candidate.front());
     return scan;
   }
 
+  static void read(std::span<const T> row, std::vector<double>& values) {
+    std::transform(row.begin(), row.end(), values.begin(), [](T v) { return value_of(v); });
+  }
+
+  static bool all_are(std::span<const T> row, T first) {
+    return std::all_of(row.begin(), row.end(), [&](T v) { return same_value(value_of(v), value_of(first)); });
+  }
+
+  /// After scan_row(), which has read the reference.
   void judge_differing(std::size_t begin, const RowScan& scan) {
-    for (std::size_t i = 0; i < pair_.width; ++i) {
-      row_reference_[i] = value_of(pair_.reference[begin + i]);
-      row_candidate_[i] = value_of(pair_.candidate[begin + i]);
-    }
+    read(pair_.candidate.subspan(begin, pair_.width), row_candidate_);
     const double rms = scan.finite > 0 ? std::sqrt(scan.square_sum / static_cast<double>(scan.finite)) : 0;
     found_.judged_differences -=
         row_bounds(pair_.stage, pair_.tolerance, {row_reference_, row_candidate_, rms}, allowed_);
