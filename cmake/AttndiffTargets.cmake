@@ -33,13 +33,20 @@ if(ATTNDIFF_SANITIZE)
 endif()
 
 # A third of a test's compilation is GoogleTest's own headers. With ATTNDIFF_PRECOMPILE they are compiled once for all
-# test programs; clang-tidy needs a build without.
+# test programs, with the JSON library that those of reports and of the program read their output by; clang-tidy needs a
+# build without.
 if(ATTNDIFF_PRECOMPILE AND BUILD_TESTING)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cpp CONTENT "")
   add_library(attndiff_test_headers OBJECT ${CMAKE_BINARY_DIR}/test_headers.cpp)
-  target_link_libraries(attndiff_test_headers PRIVATE attndiff_flags GTest::gtest GTest::gmock)
-  target_precompile_headers(attndiff_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+  target_link_libraries(attndiff_test_headers PRIVATE attndiff_flags GTest::gtest GTest::gmock nlohmann_json::nlohmann_json)
+  target_precompile_headers(attndiff_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
 endif()
+# attndiff_precompile(TARGET HEADER...): headers of libraries that most files of a target include.
+function(attndiff_precompile target)
+  if(ATTNDIFF_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
+endfunction()
 function(attndiff_precompile_tests target)
   if(ATTNDIFF_PRECOMPILE)
     target_precompile_headers(${target} REUSE_FROM attndiff_test_headers)

@@ -35,8 +35,8 @@ std::vector<std::string> axis_names(const StageInfo& stage, const ModelConfig& c
 }
 
 /// The scores that a choice is made from: a real stage among its inputs.
-ChoiceScores scores_of(const StageInfo& stage, const ModelFamily& family, const DetailKeeper::Find& reference,
-                       const DetailKeeper::Find& candidate) {
+ChoiceScores scores_of(const StageInfo& stage, const ModelFamily& family, const FindTensor& reference,
+                       const FindTensor& candidate) {
   for (const int id : stage.inputs) {
     if (family.stages[static_cast<std::size_t>(id)].kind == StageKind::real) {
       return {.reference = reference(id), .candidate = candidate(id)};
@@ -49,7 +49,7 @@ ChoiceScores scores_of(const StageInfo& stage, const ModelFamily& family, const 
 
 bool DetailKeeper::wants(const Comparison& result) {
   const double rank = rank_of(result);
-  if (rank == kNone) {
+  if (!result.counted || rank == kNone) {
     return false;
   }
   if (worst_.size() == kMostDetails) {
@@ -62,13 +62,13 @@ bool DetailKeeper::wants(const Comparison& result) {
   return true;
 }
 
-std::shared_ptr<const ComparisonDetail> DetailKeeper::examine(const StageInfo& stage, const ModelFamily& family,
-                                                              const ModelConfig& config, const LayerRole& role,
-                                                              const CallShape& call, const Comparison& result,
-                                                              const Find& reference, const Find& candidate) {
+std::shared_ptr<const ComparisonDetail> examine(const StageInfo& stage, const ModelFamily& family,
+                                                const ModelConfig& config, const LayerRole& role, const CallShape& call,
+                                                const Comparison& result, const FindTensor& reference,
+                                                const FindTensor& candidate) {
   const Tensor* ours = reference(stage.id);
   const Tensor* theirs = candidate(stage.id);
-  if (ours == nullptr || theirs == nullptr || !result.counted || !wants(result)) {
+  if (ours == nullptr || theirs == nullptr) {
     return nullptr;
   }
   auto detail = detail_of(stage, axis_names(stage, config, role, call, ours->shape().rank()), *ours, *theirs, result,

@@ -27,11 +27,18 @@ std::set<int> collect(const Plan& plan, std::vector<int> Segment::*member) {
 std::vector<StageJudgement> examined(std::vector<StageJudgement> judgements, const RunContext& context,
                                      const LayerInput& input, const StageValues& reference,
                                      const StageValues& candidate) {
+  std::vector<StageJudgement*> worst;
   for (StageJudgement& judgement : judgements) {
-    judgement.detail = context.details.examine(
+    if (context.details.wants(judgement.result)) {
+      worst.push_back(&judgement);
+    }
+  }
+  context.pool.parallel_for(static_cast<std::int64_t>(worst.size()), [&](std::int64_t i) {
+    StageJudgement& judgement = *worst[static_cast<std::size_t>(i)];
+    judgement.detail = examine(
         *judgement.stage, context.family, context.fixture.config(), context.fixture.layers()[input.layer], input.shape,
         judgement.result, [&](int id) { return reference.find(id); }, [&](int id) { return candidate.find(id); });
-  }
+  });
   return judgements;
 }
 

@@ -84,25 +84,30 @@ TEST(DTypes, HaveSizesAndNames) {
   EXPECT_STREQ(name_of(DType::e4m3), "e4m3");
 }
 
+bool all_are(float value, const Tensor& t) {
+  const auto values = t.as<float>();
+  return std::all_of(values.begin(), values.end(), [&](float v) { return v == value; });
+}
+
 TEST(TensorMemory, UnwrittenHasTheFormAndTakesValues) {
-  for (const Shape& shape : {Shape{3, 5}, Shape{0, 5}, Shape{2048, 8192}}) {  // 64 MiB: in huge pages, where there are
+  for (const Shape& shape : {Shape{3, 5}, Shape{0, 5}, Shape{512, 8192}}) {  // 16 MiB: in huge pages, where there are
     Tensor t = Tensor::unwritten(DType::f32, shape);
     EXPECT_TRUE(t.defined());
     EXPECT_EQ(t.shape(), shape);
     EXPECT_EQ(t.bytes(), static_cast<std::size_t>(shape.count()) * 4);
     std::fill(t.as<float>().begin(), t.as<float>().end(), 7.0F);
-    EXPECT_THAT(Tensor(t).as<float>(), Each(7.0F));
+    EXPECT_TRUE(all_are(7.0F, Tensor(t)));
   }
 }
 
 TEST(TensorMemory, ALargeOneStartsAtZeroToo) {
-  const Shape shape{2048, 8192};
+  const Shape shape{512, 8192};
   {
     Tensor used = Tensor::unwritten(DType::f32, shape);
     std::fill(used.as<float>().begin(), used.as<float>().end(), 7.0F);
   }
   const Tensor fresh(DType::f32, shape);
-  EXPECT_THAT(fresh.as<float>(), Each(0.0F));
+  EXPECT_TRUE(all_are(0.0F, fresh));
 }
 
 TEST(Tensor, StartsZeroFilled) {
