@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -74,10 +76,25 @@ class Environment {
   const char* name_;
 };
 
+/// A bare chroot has no /dev/pts.
+bool terminals_exist() {
+  int terminal = -1;
+  int end = -1;
+  if (::openpty(&terminal, &end, nullptr, nullptr, nullptr) != 0) {
+    return false;
+  }
+  ::close(end);
+  ::close(terminal);
+  return true;
+}
+
 /// Runs the program in a terminal of its own; what it prints there.
 std::string in_terminal(const std::vector<std::string>& arguments) {
   int terminal = -1;
   const ::pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (child < 0) {
+    throw std::system_error(errno, std::generic_category(), "a pseudo-terminal");
+  }
   if (child == 0) {
     std::vector<char*> words{const_cast<char*>(ATTNDIFF_BINARY)};
     for (const std::string& argument : arguments) {
@@ -197,6 +214,9 @@ TEST(Outputs, AnnotationsOnlyInAWorkflow) {
 }
 
 TEST(Outputs, ColourOnATerminalUnlessNoColor) {
+  if (!terminals_exist()) {
+    GTEST_SKIP() << "no pseudo-terminal can be had here";
+  }
   const TemporaryFolder folder;
   const std::string path = broken_fixture(folder);
   const std::vector<std::string> arguments{"replay", "--candidate", "recorded", "--quiet", path};
@@ -208,6 +228,9 @@ TEST(Outputs, ColourOnATerminalUnlessNoColor) {
 }
 
 TEST(Outputs, ALongRunShowsAProgressBarOnATerminal) {
+  if (!terminals_exist()) {
+    GTEST_SKIP() << "no pseudo-terminal can be had here";
+  }
   const Environment terminal("TERM", "xterm");
   // A bar shows after a second; sanitizers make a run ten times as long.
 #ifdef __SANITIZE_ADDRESS__
