@@ -12,6 +12,7 @@
 #include "reference/contract/config.h"
 #include "reference/contract/families.h"
 #include "reference/contract/weights.h"
+#include "reference/deepseek_v41/geometry.h"
 
 namespace attndiff::device {
 
@@ -25,30 +26,11 @@ class OnGpu : public ::testing::Test {
   }
 };
 
-/// The specification's micro configuration: every dimension differs and every threshold lies below 40 tokens.
 inline ModelConfig micro_config() {
-  return {.dim = 160,
-          .n_heads = 6,
-          .head_dim = 96,
-          .rope_dim = 32,
-          .q_rank = 64,
-          .o_rank = 40,
-          .groups = 2,
-          .window = 8,
-          .index_heads = 3,
-          .index_head_dim = 64,
-          .index_topk = 5,
-          .cand_topk_blocks = 2,
-          .cand_block = 4,
-          .max_seq = 128,
-          .max_tokens = 40,
-          .orig_seq = 64,
-          .eps = 1e-20,
-          .rope_theta = 10000,
-          .compress_rope_theta = 160000,
-          .rope_factor = 16,
-          .beta_fast = 32,
-          .beta_slow = 1};
+  ModelConfig c = deepseek_v41::micro_config();
+  c.max_seq = 128;
+  c.max_tokens = 40;
+  return c;
 }
 
 inline std::vector<LayerRole> micro_layers() {

@@ -91,21 +91,9 @@ TEST_F(ProductionPlan, TheGateLaunchesWhatRunsWhenNobodyLooks) {
 }
 
 ModelConfig released_config(std::int64_t tokens) {
-  ModelConfig c = micro_config();
-  c.dim = 5120;
-  c.n_heads = 64;
-  c.head_dim = 512;
-  c.rope_dim = 64;
-  c.q_rank = 1280;
-  c.o_rank = 1024;
-  c.groups = 8;
-  c.window = 128;
-  c.index_heads = 32;
-  c.index_head_dim = 128;
-  c.index_topk = 512;
+  ModelConfig c = deepseek_v41::released_config();
   c.max_seq = 2 * tokens;
   c.max_tokens = tokens;
-  c.orig_seq = 65536;
   return c;
 }
 

@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 
+#include "reference/deepseek_v41/geometry.h"
 #include "reference/deepseek_v41/sequence.h"
 #include "reference/deepseek_v41/stages.h"
 
@@ -17,29 +18,9 @@ namespace attndiff::deepseek_v41 {
 namespace {
 
 ModelConfig released(std::int64_t max_tokens) {
-  ModelConfig c;
-  c.dim = 5120;
-  c.n_heads = 64;
-  c.head_dim = 512;
-  c.rope_dim = 64;
-  c.q_rank = 1280;
-  c.o_rank = 1024;
-  c.groups = 8;
-  c.window = 128;
-  c.index_heads = 32;
-  c.index_head_dim = 128;
-  c.index_topk = 512;
-  c.cand_topk_blocks = 2048;
-  c.cand_block = 8;
+  ModelConfig c = released_config();
   c.max_seq = 8192;
   c.max_tokens = max_tokens;
-  c.orig_seq = 65536;
-  c.eps = 1e-20;
-  c.rope_theta = 10000;
-  c.compress_rope_theta = 160000;
-  c.rope_factor = 16;
-  c.beta_fast = 32;
-  c.beta_slow = 1;
   return c;
 }
 
