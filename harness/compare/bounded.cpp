@@ -5,6 +5,7 @@
 
 #include <Eigen/Core>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -36,6 +37,7 @@ struct RowSums {
   double signed_unit_squares = 0;
   double slack = 0;
   double slack_squares = 0;
+  std::array<double, 2> largest_slacks{};  ///< filled in by look_closer()
   std::int64_t count = 0;
 };
 
@@ -115,8 +117,7 @@ class BoundedJudge {
     if (row.count == 0 || !(beyond_noise(row) > 1 || beyond_bias(row) > 1)) {
       return;
     }
-    // Only elements of mantissas apart err independently: a row made of a few codes, or near a few, has few.
-    regroup(begin, width, row);
+    look_closer(begin, width, row);
     if (const double ratio = beyond_noise(row); ratio > 1) {
       ++found.noisy;
       found.worst_noise = std::max(found.worst_noise, ratio);
@@ -135,18 +136,27 @@ class BoundedJudge {
   static double beyond_noise(const RowSums& row) {
     const auto n = static_cast<double>(row.count);
     const double due = row.unit_squares * kMean + kSigmas * std::sqrt(row.unit_fourths * kVariance);
-    return std::sqrt(row.squares / n) / (std::sqrt(due / n) + std::sqrt(row.slack_squares / n) / 4);
+    const double slack =
+        std::max(std::sqrt(row.slack_squares) / 4, std::hypot(row.largest_slacks[0], row.largest_slacks[1]));
+    return std::sqrt(row.squares / n) / (std::sqrt(due / n) + slack / std::sqrt(n));
   }
 
   /// The sum of the row's errors over its limit.
   static double beyond_bias(const RowSums& row) {
-    return std::fabs(row.sum) / (kSigmas * std::sqrt(row.signed_unit_squares * kMean) + row.slack / 4);
+    const double slack = std::max(row.slack / 4, row.largest_slacks[0] + row.largest_slacks[1]);
+    return std::fabs(row.sum) / (kSigmas * std::sqrt(row.signed_unit_squares * kMean) + slack);
   }
 
-  /// Sums the units of elements that share a mantissa, to an eighth of a unit, before squaring them: their rounding
-  /// errors differ by less than that. So errs a query that attends hardly more than one row of codes, whose weight
-  /// there is a little below 1.
-  void regroup(std::size_t begin, std::size_t width, RowSums& row) const {
+  /// Allows for what a row beyond its limits may have and most rows have not.
+  ///
+  /// Only elements of mantissas apart err independently, and a row made of a few codes, or near a few, has few. So the
+  /// units of elements that share a mantissa, to an eighth of a unit, are summed before they are squared: their
+  /// rounding errors differ by less than that. So errs a query that attends hardly more than one row of codes, whose
+  /// weight there is a little below 1.
+  ///
+  /// A slack that a rounding on the way causes has no bell: the result moves by all of it or not at all, and one such
+  /// rounding moves one element, or the two of a rotated pair. So the row's two largest slacks are found.
+  void look_closer(std::size_t begin, std::size_t width, RowSums& row) const {
     struct Group {
       double unit_squares = 0;
       double signed_units = 0;
@@ -162,6 +172,9 @@ class BoundedJudge {
         const double unit = unit_of(T{}, value_of(candidate_[i]));
         group.unit_squares += unit * unit;
         group.signed_units += std::copysign(unit, y);
+        auto& [largest, second] = row.largest_slacks;
+        second = std::max(second, std::min<double>(largest, slack_[i]));
+        largest = std::max<double>(largest, slack_[i]);
       }
     }
     row.unit_fourths = 0;

@@ -14,7 +14,8 @@ namespace attndiff {
 /// Beside it, for each row, what a correct rounding leaves behind and a systematic fault does not: the root mean square
 /// of candidate - y must not exceed what one rounding predicts, sqrt(mean(unit^2 / 12)) (a rounding error is uniform
 /// over a unit), and their sum must not exceed the standard deviation that this gives it, each by kSigmas standard
-/// deviations and a quarter of the slack, which stands for eight.
+/// deviations and a quarter of the slack, which stands for eight, or the row's two largest slacks whole: a rounding on
+/// the way moves one element, or the two of a rotated pair, by all of it or not at all.
 ///
 /// NaN, infinities, shapes, types and constants are judged as compare() judges them; a slack that is not finite allows
 /// nothing but the reference's own value. `mismatches` counts elements that differ from the reference's rounded value,

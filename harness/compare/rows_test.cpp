@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "harness/compare/bounded.h"
@@ -45,6 +46,40 @@ TEST(BoundedRows, MantissasApartDoNot) {
   }
   const Comparison c = bounded(y);
   EXPECT_EQ(c.verdict, Verdict::fail) << c.reason;
+}
+
+constexpr double kUnit = 0x1p-7;  // of bfloat16 from 1 to 2
+
+/// A row of sixteen mantissas apart, each a bf16 value; the elements of `moves` may move by a unit on the way, by their
+/// slack, and have moved by one and a half.
+Comparison moved(std::int64_t slacks, std::int64_t moves) {
+  constexpr std::int64_t kFew = 16;
+  Tensor unrounded(DType::f32, {1, kFew});
+  Tensor slack(DType::f32, {1, kFew});
+  std::vector<float> candidate;
+  for (std::int64_t i = 0; i < kFew; ++i) {
+    const double value = 1 + 6 * static_cast<double>(i) * kUnit;
+    const bool moves_by_a_unit = i < moves;
+    test::set(unrounded, i, static_cast<float>(value - (moves_by_a_unit ? kUnit / 2 : 0)));
+    test::set(slack, i, static_cast<float>(i < slacks ? kUnit : 0));
+    candidate.push_back(static_cast<float>(value + (moves_by_a_unit ? kUnit : 0)));
+  }
+  reference::ThreadPool pool(2);
+  return compare_bounded(stage("o"), to_bf16(unrounded), &unrounded, slack, bf16_tensor({1, kFew}, candidate), pool);
+}
+
+/// A rounding before the rotation that falls to the other side moves both of a pair by all of their slack.
+TEST(BoundedRows, OneRoundingOnTheWayMovesARotatedPairByItsWholeSlack) {
+  const Comparison c = moved(2, 2);
+  EXPECT_EQ(c.verdict, Verdict::pass) << c.reason;
+}
+
+/// So many of them, all to one side, are no chance.
+TEST(BoundedRows, RoundingsOnTheWayDoNotAllFallToTheOtherSide) {
+  const Comparison c = moved(16, 16);
+  EXPECT_EQ(c.verdict, Verdict::fail);
+  EXPECT_NE(c.reason.find("1 rows err more than one rounding does"), std::string::npos) << c.reason;
+  EXPECT_EQ(c.reason.find("beyond their bound"), std::string::npos) << c.reason;
 }
 
 Comparison free_compared(const char* name, const Tensor& reference, const Tensor& candidate) {
