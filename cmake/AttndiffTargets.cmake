@@ -17,6 +17,8 @@ target_compile_options(
             -ffp-contract=off
             # Messages name sources by their path in the repository, and builds elsewhere give the same bytes.
             -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>)
+# Eigen's fast roots of packets are not rounded: results would depend on where a tensor lies in memory.
+target_compile_definitions(attndiff_flags INTERFACE EIGEN_FAST_MATH=0)
 if(ATTNDIFF_ARCH AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
   target_compile_options(attndiff_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=${ATTNDIFF_ARCH}>)
 endif()
