@@ -1,6 +1,7 @@
 #include "reference/thread_pool.h"
 
 #include <algorithm>
+#include <system_error>
 
 namespace attndiff::reference {
 
@@ -8,8 +9,14 @@ ThreadPool::ThreadPool(int threads)
     : threads_(threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))) {}
 
 void ThreadPool::start_workers() {
-  while (static_cast<int>(workers_.size()) < threads_ - 1) {
-    workers_.emplace_back([this, seen = round_] { work(seen); });
+  started_ = true;
+  workers_.reserve(static_cast<std::size_t>(threads_ - 1));
+  try {
+    while (static_cast<int>(workers_.size()) < threads_ - 1) {
+      workers_.emplace_back([this, seen = round_] { work(seen); });
+    }
+  } catch (const std::system_error&) {
+    // No memory or no number left for another: results do not depend on how many there are.
   }
 }
 
@@ -25,7 +32,7 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::parallel_for(std::int64_t count, const std::function<void(std::int64_t)>& body) {
-  if (count > 1 && workers_.empty()) {
+  if (count > 1 && !started_) {
     start_workers();
   }
   {

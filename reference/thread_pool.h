@@ -15,7 +15,8 @@ namespace attndiff::reference {
 class ThreadPool {
  public:
   /// `threads` >= 1 counts the calling thread; 0 takes the machine's hardware threads. They start with the first loop
-  /// that has work for them, so that a process may still fork safely before.
+  /// that has work for them, so that a process may still fork safely before. Where the machine starts no more of them,
+  /// loops run on those that there are.
   explicit ThreadPool(int threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -47,6 +48,7 @@ class ThreadPool {
   int busy_ = 0;
   std::uint64_t round_ = 0;
   bool stop_ = false;
+  bool started_ = false;
   std::exception_ptr failure_;
   std::vector<std::thread> workers_;
 };

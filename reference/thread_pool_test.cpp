@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#ifdef __linux__
+#include <pthread.h>
+#endif
+
 #include <atomic>
 #include <filesystem>
 #include <iterator>
@@ -122,6 +126,38 @@ TEST(ThreadPool, StartsItsThreadsWithTheFirstLoop) {
   EXPECT_EQ(pool.threads(), 4);
   pool.parallel_for(2, [](std::int64_t) {});
   EXPECT_EQ(running(), before + 3);
+}
+
+/// What a thread's stack may be, for the threads started while this lives.
+class StackSize {
+ public:
+  explicit StackSize(std::size_t bytes) {
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t attributes;
+    pthread_getattr_default_np(&attributes);
+    pthread_attr_setstacksize(&attributes, bytes);
+    pthread_setattr_default_np(&attributes);
+    pthread_attr_destroy(&attributes);
+  }
+  StackSize(const StackSize&) = delete;
+  StackSize& operator=(const StackSize&) = delete;
+  ~StackSize() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+
+ private:
+  pthread_attr_t before_{};
+};
+
+TEST(ThreadPool, GoesOnWithTheThreadsThatStart) {
+  const StackSize more_than_there_is(std::size_t{1} << 46U);
+  ThreadPool pool(4);
+  std::atomic<int> runs{0};
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_NO_THROW(pool.parallel_for(10, [&](std::int64_t) { ++runs; }));
+  }
+  EXPECT_EQ(runs.load(), 30);
 }
 #endif
 
