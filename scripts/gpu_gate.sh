@@ -74,15 +74,17 @@ timed() {
 
 # lockstep_cost REPORT WALL: what lockstep adds to the reference's own time, as the report's timings have it: the
 # candidate's calls with their transfers, and judging them. Reading the fixture and starting the program come to every
-# replay and are in the wall time only.
+# replay and are in the wall time only. Fails where it is more than 60 % of that.
 lockstep_cost() {
   awk -F'"' -v wall="$2" '
     $2 == "mode" { mode = $4 }
     $2 == "seconds" { getline; gsub(/[^0-9.e-]/, ""); seconds[mode] += $0 }
     END {
       ours = seconds["reference"]; calls = seconds["lockstep"]; judging = seconds["lockstep judging"]
-      printf("reference %.2f s, candidate %.2f s, judging %.2f s: %.0f %% over the reference; wall %.2f s\n",
-             ours, calls, judging, 100 * (calls + judging) / ours, wall)
+      cost = 100 * (calls + judging) / ours
+      printf("reference %.2f s, candidate %.2f s, judging %.2f s: %.0f %% over the reference%s; wall %.2f s\n",
+             ours, calls, judging, cost, cost <= 60 ? "" : ", TOO MUCH: it may be 60 %", wall)
+      exit !(cost <= 60)
     }' "$1"
 }
 
@@ -126,7 +128,8 @@ if wanted cost; then
   for preset in released-window-2048 released-kv2-2048 released-cand1-2048 released-reader1-2048; do
     generate "$preset"
     part "cost-$preset" timed "$attndiff" replay --mode lockstep --reference cpu --candidate cuda --json "$out/cost-$preset.json" "$preset.h5"
-    costs+=("$(printf '%-34s %s' "lockstep of $preset" "$(lockstep_cost "$out/cost-$preset.json" "$(sed -n 's/^wall //p' "$out/cost-$preset.log")")")")
+    cost=$(lockstep_cost "$out/cost-$preset.json" "$(sed -n 's/^wall //p' "$out/cost-$preset.log")") || worst=1
+    costs+=("$(printf '%-34s %s' "lockstep of $preset" "$cost")")
   done
 fi
 

@@ -44,7 +44,8 @@ struct ComparisonRecord {
 /// asked for copied to the host; counting coverage; judging a run. Reading the fixture is in none of them.
 struct Timing {
   std::string backend;
-  std::string mode;  ///< "reference", "coverage"; "free", "production", "lockstep", and each of these with " judging"
+  std::string mode;             ///< "reference", "coverage"; "free", "production", "lockstep", "repeat", the
+                                ///< last without calls of its own; and each of these with " judging"
   std::vector<double> seconds;  ///< one for each repetition
 };
 
