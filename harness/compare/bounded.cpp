@@ -5,28 +5,22 @@
 
 #include <Eigen/Core>
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numbers>
 #include <optional>
 #include <type_traits>
 
+#include "harness/compare/element.h"
 #include "harness/compare/row_bounds.h"
 #include "harness/compare/row_parts.h"
-#include "reference/contract/bfloat16.h"
 
 namespace attndiff {
 namespace {
 
 constexpr int kBf16Bits = 8;  // significant ones
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t kNoElement = std::numeric_limits<std::size_t>::max();
-
-double unit_of(Bf16, double v) noexcept { return bf16_unit(v); }
-double unit_of(float, double v) noexcept { return f32_unit(v); }
-double value_of(Bf16 v) noexcept { return to_float(v); }
-double value_of(float v) noexcept { return v; }
 
 /// What a row's errors add up to, and what rounding alone would make of them.
 struct RowSums {
@@ -37,25 +31,26 @@ struct RowSums {
   double signed_unit_squares = 0;
   double slack = 0;
   double slack_squares = 0;
-  std::array<double, 2> largest_slacks{};  ///< filled in by look_closer()
+  double move = 0;  ///< by one rounding on the way, in 2-norm
   std::int64_t count = 0;
 };
 
 /// What the judgement of some rows found.
-struct RowsFound {
+struct BoundedRows {
   double max_abs = 0;
   double max_ulp = 0;
   double bound_ratio = 0;
   std::size_t worst = kNoElement;
   std::int64_t violations = 0;
   std::vector<std::int64_t> bad;
+  std::size_t room = kMostBad;  ///< for `bad`
   std::int64_t noisy = 0;
   std::int64_t biased = 0;
   double worst_noise = 0;
   double worst_bias = 0;
 
   /// Takes in what the rows after these found.
-  void append(const RowsFound& after) {
+  void append(const BoundedRows& after) {
     max_abs = std::max(max_abs, after.max_abs);
     max_ulp = std::max(max_ulp, after.max_ulp);
     if (after.worst != kNoElement && (worst == kNoElement || after.bound_ratio > bound_ratio)) {
@@ -63,8 +58,8 @@ struct RowsFound {
       worst = after.worst;
     }
     violations += after.violations;
-    const std::size_t room = std::min(kMostBad - bad.size(), after.bad.size());
-    bad.insert(bad.end(), after.bad.begin(), after.bad.begin() + static_cast<std::ptrdiff_t>(room));
+    const std::size_t kept = std::min(kMostBad - bad.size(), after.bad.size());
+    bad.insert(bad.end(), after.bad.begin(), after.bad.begin() + static_cast<std::ptrdiff_t>(kept));
     noisy += after.noisy;
     biased += after.biased;
     worst_noise = std::max(worst_noise, after.worst_noise);
@@ -76,13 +71,14 @@ struct RowsFound {
 template <typename T>
 class BoundedJudge {
  public:
-  BoundedJudge(const Tensor& reference, const Tensor& center, const Tensor& slack, const Tensor& candidate)
+  BoundedJudge(const Tensor& reference, const Tensor& center, const StageSlack& slack, const Tensor& candidate)
       : shape_(reference.shape()),
         reference_tensor_(reference),
         candidate_tensor_(candidate),
         reference_(reference.as<T>()),
         center_(center.as<float>()),
-        slack_(slack.as<float>()),
+        slack_(slack.values.as<float>()),
+        moves_(slack.moves),
         candidate_(candidate.as<T>()) {}
 
   /// Takes over what the exact comparison found: shapes, counts, non-finite elements, constants.
@@ -90,16 +86,19 @@ class BoundedJudge {
     result_ = std::move(exact);
     const auto width = static_cast<std::size_t>(shape_[shape_.rank() - 1]);
     const RowParts parts(static_cast<std::int64_t>(slack_.size() / width));
-    std::vector<RowsFound> found(parts.count());
+    std::vector<BoundedRows> found(parts.count());
+    BadRoom room(parts.count());
     parts.run(&pool, [&](std::size_t part, std::int64_t first, std::int64_t last) {
-      RowsFound rows;  // of its own, so that threads do not share a line of memory
+      BoundedRows rows;  // of its own, so that threads do not share a line of memory
+      rows.room = room.left(part);
       for (std::int64_t row = first; row < last; ++row) {
         judge_row(static_cast<std::size_t>(row) * width, width, rows);
       }
+      room.take(part, rows.bad.size());
       found[part] = std::move(rows);
     });
-    RowsFound all;
-    for (const RowsFound& part : found) {
+    BoundedRows all;
+    for (const BoundedRows& part : found) {
       all.append(part);
     }
     decide(std::move(all));
@@ -107,7 +106,7 @@ class BoundedJudge {
   }
 
  private:
-  void judge_row(std::size_t begin, std::size_t width, RowsFound& found) const {
+  void judge_row(std::size_t begin, std::size_t width, BoundedRows& found) const {
     RowSums row;
     if (!judge_sound_row(begin, width, row, found)) {
       for (std::size_t i = begin; i < begin + width; ++i) {
@@ -136,14 +135,13 @@ class BoundedJudge {
   static double beyond_noise(const RowSums& row) {
     const auto n = static_cast<double>(row.count);
     const double due = row.unit_squares * kMean + kSigmas * std::sqrt(row.unit_fourths * kVariance);
-    const double slack =
-        std::max(std::sqrt(row.slack_squares) / 4, std::hypot(row.largest_slacks[0], row.largest_slacks[1]));
+    const double slack = std::max(std::sqrt(row.slack_squares) / 4, row.move);
     return std::sqrt(row.squares / n) / (std::sqrt(due / n) + slack / std::sqrt(n));
   }
 
   /// The sum of the row's errors over its limit.
   static double beyond_bias(const RowSums& row) {
-    const double slack = std::max(row.slack / 4, row.largest_slacks[0] + row.largest_slacks[1]);
+    const double slack = std::max(row.slack / 4, std::numbers::sqrt2 * row.move);
     return std::fabs(row.sum) / (kSigmas * std::sqrt(row.signed_unit_squares * kMean) + slack);
   }
 
@@ -154,8 +152,7 @@ class BoundedJudge {
   /// rounding errors differ by less than that. So errs a query that attends hardly more than one row of codes, whose
   /// weight there is a little below 1.
   ///
-  /// A slack that a rounding on the way causes has no bell: the result moves by all of it or not at all, and one such
-  /// rounding moves one element, or the two of a rotated pair. So the row's two largest slacks are found.
+  /// And a rounding on the way moves its result as far as it can or not at all: one of them counts whole.
   void look_closer(std::size_t begin, std::size_t width, RowSums& row) const {
     struct Group {
       double unit_squares = 0;
@@ -166,17 +163,15 @@ class BoundedJudge {
     std::map<double, Group> groups;
     for (std::size_t i = begin; i < begin + width; ++i) {
       const double y = center_[i];
-      if (std::isfinite(y) && std::isfinite(slack_[i])) {
+      if (judged(i)) {
         int exponent = 0;
         Group& group = groups[std::floor(std::ldexp(std::fabs(std::frexp(y, &exponent)), bits + kEighth))];
-        const double unit = unit_of(T{}, value_of(candidate_[i]));
+        const double unit = unit_at<T>(value_of(candidate_[i]));
         group.unit_squares += unit * unit;
         group.signed_units += std::copysign(unit, y);
-        auto& [largest, second] = row.largest_slacks;
-        second = std::max(second, std::min<double>(largest, slack_[i]));
-        largest = std::max<double>(largest, slack_[i]);
       }
     }
+    row.move = moves_.empty() ? 0 : moves_[begin / width];
     row.unit_fourths = 0;
     row.signed_unit_squares = 0;
     for (const auto& [mantissa, group] : groups) {
@@ -185,9 +180,15 @@ class BoundedJudge {
     }
   }
 
+  /// Whether an element counts among its row's errors.
+  [[nodiscard]] bool judged(std::size_t i) const {
+    return std::isfinite(value_of(reference_[i])) && std::isfinite(value_of(candidate_[i])) &&
+           std::isfinite(center_[i]) && std::isfinite(slack_[i]);
+  }
+
   /// What judge_element() does, many elements at a time; false, and nothing done, where one of them is not finite or
   /// beyond its bound: nearly all rows are sound.
-  bool judge_sound_row(std::size_t begin, std::size_t width, RowSums& row, RowsFound& found) const {
+  bool judge_sound_row(std::size_t begin, std::size_t width, RowSums& row, BoundedRows& found) const {
     thread_local Eigen::ArrayXd candidate;
     thread_local Eigen::ArrayXd center;
     thread_local Eigen::ArrayXd reference;
@@ -205,7 +206,7 @@ class BoundedJudge {
       reference[at] = value_of(reference_[begin + i]);
       center[at] = center_[begin + i];
       slack[at] = slack_[begin + i];
-      unit[at] = unit_of(T{}, candidate[at]);
+      unit[at] = unit_at<T>(candidate[at]);
     }
     // A number less itself is 0; an infinity or NaN is NaN then, and so is every sum with it.
     const double zero = (candidate - candidate + reference - reference + center - center + slack - slack).sum();
@@ -235,7 +236,7 @@ class BoundedJudge {
     return true;
   }
 
-  void judge_element(std::size_t i, RowSums& row, RowsFound& found) const {
+  void judge_element(std::size_t i, RowSums& row, BoundedRows& found) const {
     const double y = center_[i];
     const double c = value_of(candidate_[i]);
     const double r = value_of(reference_[i]);
@@ -245,7 +246,7 @@ class BoundedJudge {
       }
       return;
     }
-    const double unit = unit_of(T{}, c);
+    const double unit = unit_at<T>(c);
     const double slack = slack_[i];
     const bool bounded = std::isfinite(slack) && std::isfinite(y);
     const double d = bounded ? std::fabs(c - y) : std::fabs(c - r);
@@ -275,13 +276,13 @@ class BoundedJudge {
     ++row.count;
   }
 
-  static void add_bad(std::size_t i, RowsFound& found) {
-    if (found.bad.size() < kMostBad) {
+  static void add_bad(std::size_t i, BoundedRows& found) {
+    if (found.bad.size() < found.room) {
       found.bad.push_back(static_cast<std::int64_t>(i));
     }
   }
 
-  void decide(RowsFound found) {
+  void decide(BoundedRows found) {
     result_.violations = result_.nonfinite_mismatches + found.violations;
     result_.bad = std::move(found.bad);
     result_.bound_ratio = found.bound_ratio;
@@ -326,6 +327,7 @@ class BoundedJudge {
   std::span<const T> reference_;
   std::span<const float> center_;
   std::span<const float> slack_;
+  std::span<const float> moves_;  ///< by row, or none
   std::span<const T> candidate_;
   Comparison result_;
 };
@@ -333,7 +335,7 @@ class BoundedJudge {
 }  // namespace
 
 Comparison compare_bounded(const StageInfo& stage, const Tensor& reference, const Tensor* unrounded,
-                           const Tensor& slack, const Tensor& candidate, reference::ThreadPool& pool) {
+                           const StageSlack& slack, const Tensor& candidate, reference::ThreadPool& pool) {
   // The exact comparison settles absence, form, non-finite elements and constants; its verdict on values is not used.
   Comparison exact = compare(stage, &reference, &candidate, StageTolerance{}, {}, &pool);
   const bool comparable = exact.counted && exact.worst.has_value();

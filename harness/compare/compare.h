@@ -69,8 +69,8 @@ struct Comparison {
 /// - `degenerate`: what would pass, in a float tensor of 16 or more elements that is constant on either side (all one
 ///   value, NaN being one, -0 and +0 the same). This holds for state too and needs no exception: an empty partial
 ///   group holds two values (k = 0, g = -inf), and a ring holds at least the row that the call wrote.
-/// Reads every element once; memory beyond the tensors is a few rows. `pool` shares the work, and the result does not
-/// depend on how many threads it has, nor on whether there is one.
+/// Memory beyond the tensors is a few rows for each thread and the positions of kMostBad violations. `pool` shares the
+/// work, and the result does not depend on how many threads it has, nor on whether there is one.
 ///
 /// `upstream` (one number for each leading index, or empty) says by how much the stage's own inputs differ already, in
 /// relative 2-norm: what one flipped unit before the stage makes of a short row is no fault of the stage. The count

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
+#include "harness/compare/compare.h"
 #include "reference/thread_pool.h"
 
 namespace attndiff {
@@ -36,6 +39,27 @@ class RowParts {
 
   std::int64_t rows_;
   std::int64_t size_;  ///< rows of a part
+};
+
+/// How many violations each part keeps, so that all of them hold little more than kMostBad together and the first
+/// kMostBad are among them: parts are taken in their order, so nearly all before a part are done when it begins.
+class BadRoom {
+ public:
+  explicit BadRoom(std::size_t parts) : kept_(parts) {}
+
+  /// What those before a part that are done leave of kMostBad.
+  [[nodiscard]] std::size_t left(std::size_t part) const {
+    std::size_t before = 0;
+    for (std::size_t p = 0; p < part; ++p) {
+      before += kept_[p].load(std::memory_order_relaxed);
+    }
+    return kMostBad - std::min(kMostBad, before);
+  }
+
+  void take(std::size_t part, std::size_t count) { kept_[part].store(count, std::memory_order_relaxed); }
+
+ private:
+  std::vector<std::atomic<std::size_t>> kept_;
 };
 
 }  // namespace attndiff

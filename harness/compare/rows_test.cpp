@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ Comparison bounded(const std::vector<float>& y) {
   Tensor unrounded(DType::f32, {1, kWidth});
   std::copy(y.begin(), y.end(), unrounded.as<float>().begin());
   const Tensor rounded = to_bf16(unrounded);
-  const Tensor slack(DType::f32, {1, kWidth});
+  const StageSlack slack{.values = Tensor(DType::f32, {1, kWidth})};
   reference::ThreadPool pool(2);
   return compare_bounded(stage("o"), rounded, &unrounded, slack, rounded, pool);
 }
@@ -50,36 +51,59 @@ TEST(BoundedRows, MantissasApartDoNot) {
 
 constexpr double kUnit = 0x1p-7;  // of bfloat16 from 1 to 2
 
-/// A row of sixteen mantissas apart, each a bf16 value; the elements of `moves` may move by a unit on the way, by their
-/// slack, and have moved by one and a half.
-Comparison moved(std::int64_t slacks, std::int64_t moves) {
-  constexpr std::int64_t kFew = 16;
-  Tensor unrounded(DType::f32, {1, kFew});
-  Tensor slack(DType::f32, {1, kFew});
-  std::vector<float> candidate;
-  for (std::int64_t i = 0; i < kFew; ++i) {
-    const double value = 1 + 6 * static_cast<double>(i) * kUnit;
-    const bool moves_by_a_unit = i < moves;
-    test::set(unrounded, i, static_cast<float>(value - (moves_by_a_unit ? kUnit / 2 : 0)));
-    test::set(slack, i, static_cast<float>(i < slacks ? kUnit : 0));
-    candidate.push_back(static_cast<float>(value + (moves_by_a_unit ? kUnit : 0)));
+/// A row of sixteen mantissas apart, each a bf16 value, with a slack of one unit where it may move on the way. The
+/// first `moved` have moved by that and half a unit more.
+struct MovedRow {
+  static constexpr std::int64_t kElements = 16;
+  explicit MovedRow(std::int64_t moved) {
+    for (std::int64_t i = 0; i < kElements; ++i) {
+      const double value = 1 + 6 * static_cast<double>(i) * kUnit;
+      test::set(unrounded, i, static_cast<float>(value - (i < moved ? kUnit / 2 : 0)));
+      test::set(slack.values, i, static_cast<float>(i < moved ? kUnit : 0));
+      candidate.push_back(static_cast<float>(value + (i < moved ? kUnit : 0)));
+    }
   }
-  reference::ThreadPool pool(2);
-  return compare_bounded(stage("o"), to_bf16(unrounded), &unrounded, slack, bf16_tensor({1, kFew}, candidate), pool);
-}
 
-/// A rounding before the rotation that falls to the other side moves both of a pair by all of their slack.
-TEST(BoundedRows, OneRoundingOnTheWayMovesARotatedPairByItsWholeSlack) {
-  const Comparison c = moved(2, 2);
-  EXPECT_EQ(c.verdict, Verdict::pass) << c.reason;
-}
+  [[nodiscard]] Comparison compared() const {
+    reference::ThreadPool pool(2);
+    return compare_bounded(stage("q"), to_bf16(unrounded), &unrounded, slack, bf16_tensor({1, kElements}, candidate),
+                           pool);
+  }
 
-/// So many of them, all to one side, are no chance.
-TEST(BoundedRows, RoundingsOnTheWayDoNotAllFallToTheOtherSide) {
-  const Comparison c = moved(16, 16);
+  Tensor unrounded{DType::f32, {1, kElements}};
+  StageSlack slack{.values = Tensor(DType::f32, {1, kElements})};
+  std::vector<float> candidate;
+};
+
+void expect_only_noise(const Comparison& c) {
   EXPECT_EQ(c.verdict, Verdict::fail);
   EXPECT_NE(c.reason.find("1 rows err more than one rounding does"), std::string::npos) << c.reason;
   EXPECT_EQ(c.reason.find("beyond their bound"), std::string::npos) << c.reason;
+}
+
+/// A rounding before the rotation that falls to the other side moves both of a pair by all of their slack.
+TEST(BoundedRows, OneRoundingOnTheWayCountsWhole) {
+  MovedRow pair(2);
+  pair.slack.moves = {static_cast<float>(std::hypot(kUnit, kUnit))};
+  const Comparison c = pair.compared();
+  EXPECT_EQ(c.verdict, Verdict::pass) << c.reason;
+}
+
+/// Where nothing is rounded on the way, slack is what many small errors may add up to, and so much of it no chance.
+TEST(BoundedRows, WithoutOneAQuarterOfTheSlackDoes) { expect_only_noise(MovedRow(2).compared()); }
+
+TEST(BoundedRows, RoundingsOnTheWayDoNotAllFallToTheOtherSide) {
+  MovedRow all(MovedRow::kElements);
+  all.slack.moves = {static_cast<float>(std::hypot(kUnit, kUnit))};
+  expect_only_noise(all.compared());
+}
+
+/// An element that overflows on both sides agrees, and is no part of what its row may err.
+TEST(BoundedRows, AnElementThatOverflowsDoesNotExcuseTheRest) {
+  MovedRow row(MovedRow::kElements);
+  test::set(row.unrounded, 0, 3.4e38F);  // finite in float32, infinite in bf16
+  row.candidate[0] = std::numeric_limits<float>::infinity();
+  expect_only_noise(row.compared());
 }
 
 Comparison free_compared(const char* name, const Tensor& reference, const Tensor& candidate) {

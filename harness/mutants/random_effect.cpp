@@ -132,9 +132,9 @@ class Probe {
       if (!published) {
         continue;
       }
-      const std::optional<Tensor> slack = family_.slack(stage.id, bounds);
+      const std::optional<StageSlack> slack = family_.slack(stage.id, bounds);
       if (auto what =
-              certainly_differs(*value, own.stages().find_unrounded(stage.id), slack ? &*slack : nullptr, *found)) {
+              certainly_differs(*value, own.stages().find_unrounded(stage.id), slack ? &slack->values : nullptr, *found)) {
         return effect(stage, std::move(*what));
       }
     }

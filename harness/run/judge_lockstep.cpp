@@ -12,7 +12,7 @@ std::vector<StageJudgement> judge_lockstep(const std::set<int>& wanted, const Lo
     const Tensor* reference = e.reference.find(id);
     const Tensor* candidate = e.candidate.find(id);
     const Tensor* unrounded = e.reference.find_unrounded(id);
-    std::optional<Tensor> slack;
+    std::optional<StageSlack> slack;
     if (reference != nullptr && candidate != nullptr) {
       slack = e.family.slack(id, e.bounds);
     }

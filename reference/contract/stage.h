@@ -52,14 +52,23 @@ struct StageInfo {
 
 struct BoundInputs;  // reference/bound_inputs.h
 
+/// How far a correct implementation's stage may lie from the reference's unrounded one, given the same inputs, before
+/// it is rounded itself.
+struct StageSlack {
+  Tensor values;  ///< f32, the stage's shape
+  /// For each row, the most by which one rounding on the way may move it, in 2-norm: a correct row is off by it or not
+  /// at all, where most of the slack is what many small errors may add up to. Empty where nothing is rounded on the
+  /// way.
+  std::vector<float> moves{};
+};
+
 /// A model family: the ordered table of its layer's stages and the weights a layer needs.
 struct ModelFamily {
   std::string_view name;
   std::span<const StageInfo> stages;
   std::vector<WeightSpec> (*weights)(const ModelConfig&, const LayerRole&) = nullptr;
-  /// How far a correct implementation's stage may lie from the reference's unrounded one, given the same inputs, before
-  /// it is rounded itself: f32, the stage's shape; nothing for a stage that its inputs determine exactly.
-  std::optional<Tensor> (*slack)(int stage, const BoundInputs& inputs) = nullptr;
+  /// Nothing for a stage that its inputs determine exactly.
+  std::optional<StageSlack> (*slack)(int stage, const BoundInputs& inputs) = nullptr;
   /// How many products the longest float32 sum behind an element of the stage has; 0 where there is none.
   std::int64_t (*terms)(int stage, const ModelConfig&, const LayerRole&, const CallShape&) = nullptr;
 

@@ -184,6 +184,34 @@ reference::RotaryPhase phase_at(const BoundInputs& in, std::int64_t position) {
   return phase;
 }
 
+StageSlack moved_by_entries(const BoundInputs& in, StageId stage, Tensor slack) {
+  const auto values = in.value(stage)->as<Bf16>();
+  const auto width = static_cast<std::size_t>(slack.shape()[slack.shape().rank() - 1]);
+  StageSlack all{.values = std::move(slack), .moves = {}};
+  if (values.empty()) {
+    return all;
+  }
+  const auto slacks = std::as_const(all.values).as<float>();
+  all.moves.resize(values.size() / width);
+  in.pool.parallel_ranges(static_cast<std::int64_t>(all.moves.size()),
+                          std::max<std::int64_t>(1, kElementsAtOnce / static_cast<std::int64_t>(width)),
+                          [&](std::int64_t begin, std::int64_t end) {
+                            for (auto row = static_cast<std::size_t>(begin); row < static_cast<std::size_t>(end);
+                                 ++row) {
+                              float largest = 0;
+                              float second = 0;
+                              for (std::size_t i = row * width; i < (row + 1) * width; ++i) {
+                                if (std::isfinite(slacks[i]) && std::isfinite(to_float(values[i]))) {
+                                  second = std::max(second, std::min(largest, slacks[i]));
+                                  largest = std::max(largest, slacks[i]);
+                                }
+                              }
+                              all.moves[row] = std::hypot(largest, second);
+                            }
+                          });
+  return all;
+}
+
 std::vector<std::int64_t> call_positions(const CallShape& call) {
   std::vector<std::int64_t> positions;
   for (std::int64_t t = 0; t < call.tokens; ++t) {

@@ -59,7 +59,7 @@ class SumSlack {
 /// What turning a pair exactly given may add to each of its entries.
 [[nodiscard]] float turn_slack(float even, float odd) noexcept;
 
-/// Slack of rows [count, width] after rotation: `before` is the row tail (rope_dim wide, rounded to bf16, with its
+/// Slack of rows [count, width] after rotation: `tails` are the row tails (rope_dim wide, rounded to bf16, with their
 /// spread); entries outside the tail keep `slack`, whose tail is overwritten. Row i turns by positions[i / per].
 void rotate_slack(const BoundInputs& in, const Bounded& tails, std::span<const std::int64_t> positions,
                   std::int64_t per, Tensor& slack);
@@ -71,6 +71,10 @@ void rotate_slack(const BoundInputs& in, const Bounded& tails, std::span<const s
 [[nodiscard]] reference::RotaryPhase phase_at(const BoundInputs& in, std::int64_t position);
 [[nodiscard]] std::vector<std::int64_t> call_positions(const CallShape& call);
 [[nodiscard]] std::vector<std::int64_t> group_positions(const LayerRole& role, const CallShape& call);
+
+/// The slack of a stage each of whose values is rounded on the way by itself or, before a rotation, one of a pair: such
+/// a rounding moves a row by no more than its two largest slacks. Elements whose value is not finite are left out.
+[[nodiscard]] StageSlack moved_by_entries(const BoundInputs& in, StageId stage, Tensor slack);
 
 /// The stages by what they are made of.
 [[nodiscard]] Tensor qr_slack(const BoundInputs& in);
@@ -85,7 +89,7 @@ void rotate_slack(const BoundInputs& in, const Bounded& tails, std::span<const s
 [[nodiscard]] Tensor index_score_slack(const BoundInputs& in);
 [[nodiscard]] Tensor lse_slack(const BoundInputs& in);
 [[nodiscard]] Tensor attention_slack(const BoundInputs& in);
-[[nodiscard]] Tensor og_slack(const BoundInputs& in);
+[[nodiscard]] StageSlack og_slack(const BoundInputs& in);
 [[nodiscard]] Tensor out_slack(const BoundInputs& in);
 
 /// Elements that a thread takes at a time of a loop over single elements.

@@ -33,24 +33,54 @@ struct Move {
   float spread = 0;
 };
 
+/// Of the moves of each group's entries, the largest 2-norm for each token. `squares` holds the sums of a move's
+/// squares by group, part of its outputs, and move, added up in this order whichever thread had which.
+void keep_largest(const std::vector<std::vector<Move>>& by_group, const std::vector<std::vector<double>>& squares,
+                  std::span<float> largest) {
+  const std::size_t parts = squares.size() / by_group.size();
+  for (std::size_t g = 0; g < by_group.size(); ++g) {
+    for (std::size_t m = 0; m < by_group[g].size(); ++m) {
+      double sum = 0;
+      for (std::size_t part = g * parts; part < (g + 1) * parts; ++part) {
+        sum += squares[part][m];
+      }
+      float& of_token = largest[by_group[g][m].token];
+      of_token = std::max(of_token, static_cast<float>(std::sqrt(sum)));
+    }
+  }
+}
+
 /// Adds what the moves of each group's entries do to its outputs: |w| * spread. A few entries in ten thousand move, so
 /// this goes through the weight row by row, not through a column of it for each entry.
-void add_moves(const BoundInputs& in, const std::vector<std::vector<Move>>& by_group, std::span<float> slack) {
-  const auto rank = static_cast<std::size_t>(in.config.o_rank);
-  const std::size_t outputs = by_group.size() * rank;
+void add_moves(const BoundInputs& in, const std::vector<std::vector<Move>>& by_group, StageSlack& slack) {
+  const std::int64_t rank = in.config.o_rank;
+  const auto outputs = by_group.size() * static_cast<std::size_t>(rank);
   const Weight& wo_a = in.norms.weights().at("wo_a");
   const auto depth = static_cast<std::size_t>(wo_a.values.shape()[1]);
+  const auto values = slack.values.as<float>();
   constexpr std::int64_t kRowsAtOnce = 16;  // a line of memory of the slack
-  in.pool.parallel_ranges(static_cast<std::int64_t>(outputs), kRowsAtOnce, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<float> rows(static_cast<std::size_t>(end - begin) * depth);
-    reference::weight_rows(wo_a, begin, end - begin, rows);
-    for (auto o = static_cast<std::size_t>(begin); o < static_cast<std::size_t>(end); ++o) {
-      const auto row = std::span(rows).subspan((o - static_cast<std::size_t>(begin)) * depth, depth);
-      for (const Move& move : by_group[o / rank]) {
-        slack[move.token * outputs + o] += std::fabs(row[move.column]) * move.spread;
+  const std::int64_t parts = (rank + kRowsAtOnce - 1) / kRowsAtOnce;
+  std::vector<std::vector<double>> squares(by_group.size() * static_cast<std::size_t>(parts));
+  in.pool.parallel_for(static_cast<std::int64_t>(squares.size()), [&](std::int64_t i) {
+    const auto& moves = by_group[static_cast<std::size_t>(i / parts)];
+    if (moves.empty()) {
+      return;
+    }
+    const std::int64_t first = i / parts * rank + i % parts * kRowsAtOnce;
+    const std::int64_t count = std::min(kRowsAtOnce, rank - i % parts * kRowsAtOnce);
+    auto& sums = squares[static_cast<std::size_t>(i)];
+    sums.resize(moves.size());
+    std::vector<float> rows(static_cast<std::size_t>(count) * depth);
+    reference::weight_rows(wo_a, first, count, rows);
+    for (std::size_t r = 0; r * depth < rows.size(); ++r) {
+      for (std::size_t m = 0; m < moves.size(); ++m) {
+        const float moved = std::fabs(rows[r * depth + moves[m].column]) * moves[m].spread;
+        values[moves[m].token * outputs + static_cast<std::size_t>(first) + r] += moved;
+        sums[m] += static_cast<double>(moved) * moved;
       }
     }
   });
+  keep_largest(by_group, squares, slack.moves);
 }
 
 }  // namespace
@@ -104,7 +134,7 @@ Tensor compress_pre_slack(const BoundInputs& in) {
   return slack;
 }
 
-Tensor og_slack(const BoundInputs& in) {
+StageSlack og_slack(const BoundInputs& in) {
   const ModelConfig& c = in.config;
   const auto heads = static_cast<std::size_t>(c.n_heads);
   const auto width = static_cast<std::size_t>(c.head_dim);
@@ -114,7 +144,8 @@ Tensor og_slack(const BoundInputs& in) {
   const std::size_t depth = heads / groups * width;
   const auto& norms = in.norms.of("wo_a", in.pool);
   const SumSlack sum_slack(static_cast<std::int64_t>(depth));
-  Tensor slack = Tensor::unwritten(DType::f32, {in.call.tokens, c.groups * c.o_rank});
+  StageSlack slack{.values = Tensor::unwritten(DType::f32, {in.call.tokens, c.groups * c.o_rank}),
+                   .moves = std::vector<float>(static_cast<std::size_t>(in.call.tokens))};
   std::vector<std::vector<std::vector<Move>>> found(static_cast<std::size_t>(in.call.tokens));  // by token and group
   in.pool.parallel_for(in.call.tokens, [&](std::int64_t t) {
     const auto token = static_cast<std::size_t>(t);
@@ -139,7 +170,7 @@ Tensor og_slack(const BoundInputs& in) {
         }
       }
     }
-    const auto out = slack.as<float>().subspan(token * groups * rank, groups * rank);
+    const auto out = slack.values.as<float>().subspan(token * groups * rank, groups * rank);
     for (std::size_t o = 0; o < out.size(); o += rank) {
       const float norm = norm2(std::span(back).subspan(o / rank * depth, depth));
       std::transform(norms.begin() + static_cast<std::ptrdiff_t>(o),
@@ -153,7 +184,7 @@ Tensor og_slack(const BoundInputs& in) {
       by_group[g].insert(by_group[g].end(), of_token[g].begin(), of_token[g].end());
     }
   }
-  add_moves(in, by_group, slack.as<float>());
+  add_moves(in, by_group, slack);
   return slack;
 }
 

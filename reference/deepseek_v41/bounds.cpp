@@ -6,37 +6,38 @@
 
 namespace attndiff::deepseek_v41 {
 
-std::optional<Tensor> stage_slack(int stage, const BoundInputs& in) {
+std::optional<StageSlack> stage_slack(int stage, const BoundInputs& in) {
   const ModelConfig& c = in.config;
   switch (static_cast<StageId>(stage)) {
     case kQr:
-      return qr_slack(in);
+      return moved_by_entries(in, kQr, qr_slack(in));
     case kQ:
-      return rotated_query_slack(in, kQ, "wq_b", c.n_heads, c.head_dim);
+      return moved_by_entries(in, kQ, rotated_query_slack(in, kQ, "wq_b", c.n_heads, c.head_dim));
     case kKvPre:
-      return kv_pre_slack(in);
+      return moved_by_entries(in, kKvPre, kv_pre_slack(in));
     case kCompState:
-      return comp_state_slack(in);
+      return StageSlack{.values = comp_state_slack(in)};
     case kLatent:
-      return latent_slack(in);
+      return moved_by_entries(in, kLatent, latent_slack(in));
     case kIndexKPre:
-      return index_k_pre_slack(in);
+      return moved_by_entries(in, kIndexKPre, index_k_pre_slack(in));
     case kIndexQPre:
-      return rotated_query_slack(in, kIndexQPre, "idx_wq_b", c.index_heads, c.index_head_dim);
+      return moved_by_entries(in, kIndexQPre,
+                              rotated_query_slack(in, kIndexQPre, "idx_wq_b", c.index_heads, c.index_head_dim));
     case kIndexW:
-      return index_w_slack(in);
+      return moved_by_entries(in, kIndexW, index_w_slack(in));
     case kIndexScore:
-      return index_score_slack(in);
+      return moved_by_entries(in, kIndexScore, index_score_slack(in));
     case kCompressPre:
-      return compress_pre_slack(in);
+      return StageSlack{.values = compress_pre_slack(in)};
     case kLse:
-      return lse_slack(in);
+      return StageSlack{.values = lse_slack(in)};
     case kO:
-      return attention_slack(in);
+      return StageSlack{.values = attention_slack(in)};
     case kOg:
       return og_slack(in);
     case kOut:
-      return out_slack(in);
+      return StageSlack{.values = out_slack(in)};
     case kKv:
     case kRing:
     case kIndexK:

@@ -8,8 +8,8 @@
 
 namespace attndiff::deepseek_v41 {
 
-/// How far a correct implementation's value may lie from the reference's unrounded one before it is rounded itself:
-/// f32, the stage's shape. The test is then |candidate - unrounded| <= half a unit of the candidate + slack.
+/// How far a correct implementation's value may lie from the reference's unrounded one before it is rounded itself. The
+/// test is then |candidate - unrounded| <= half a unit of the candidate + slack.
 /// Nothing for a stage that its inputs determine exactly: codes, states copied from codes, masks, positions.
 ///
 /// Sums of K products: kSumFactor * sqrt(K) * 2^-24 * |w| * |x| in 2-norms. Rounding errors of a sum act like
@@ -19,7 +19,7 @@ namespace attndiff::deepseek_v41 {
 /// Where a value was rounded to bf16 on the way, the slack before that rounding becomes the distance by which the
 /// rounded value can move, mostly nothing; such moves, too, are combined as independent where many of them enter one
 /// number.
-[[nodiscard]] std::optional<Tensor> stage_slack(int stage, const BoundInputs& inputs);
+[[nodiscard]] std::optional<StageSlack> stage_slack(int stage, const BoundInputs& inputs);
 
 /// How many products the longest float32 sum behind an element of the stage has; 0 for a stage without one.
 [[nodiscard]] std::int64_t stage_terms(int stage, const ModelConfig& config, const LayerRole& role,
