@@ -55,10 +55,10 @@ constexpr double kUnit = 0x1p-7;  // of bfloat16 from 1 to 2
 /// first `moved` have moved by that and half a unit more.
 struct MovedRow {
   static constexpr std::int64_t kElements = 16;
-  explicit MovedRow(std::int64_t moved) {
+  MovedRow(std::int64_t moved, double more) {
     for (std::int64_t i = 0; i < kElements; ++i) {
       const double value = 1 + 6 * static_cast<double>(i) * kUnit;
-      test::set(unrounded, i, static_cast<float>(value - (i < moved ? kUnit / 2 : 0)));
+      test::set(unrounded, i, static_cast<float>(value - (i < moved ? more : 0)));
       test::set(slack.values, i, static_cast<float>(i < moved ? kUnit : 0));
       candidate.push_back(static_cast<float>(value + (i < moved ? kUnit : 0)));
     }
@@ -83,24 +83,24 @@ void expect_only_noise(const Comparison& c) {
 
 /// A rounding before the rotation that falls to the other side moves both of a pair by all of their slack.
 TEST(BoundedRows, OneRoundingOnTheWayCountsWhole) {
-  MovedRow pair(2);
+  MovedRow pair(2, kUnit / 2);
   pair.slack.moves = {static_cast<float>(std::hypot(kUnit, kUnit))};
   const Comparison c = pair.compared();
   EXPECT_EQ(c.verdict, Verdict::pass) << c.reason;
 }
 
 /// Where nothing is rounded on the way, slack is what many small errors may add up to, and so much of it no chance.
-TEST(BoundedRows, WithoutOneAQuarterOfTheSlackDoes) { expect_only_noise(MovedRow(2).compared()); }
+TEST(BoundedRows, WithoutOneAQuarterOfTheSlackDoes) { expect_only_noise(MovedRow(2, kUnit / 2).compared()); }
 
 TEST(BoundedRows, RoundingsOnTheWayDoNotAllFallToTheOtherSide) {
-  MovedRow all(MovedRow::kElements);
+  MovedRow all(MovedRow::kElements, kUnit / 4);
   all.slack.moves = {static_cast<float>(std::hypot(kUnit, kUnit))};
   expect_only_noise(all.compared());
 }
 
 /// An element that overflows on both sides agrees, and is no part of what its row may err.
 TEST(BoundedRows, AnElementThatOverflowsDoesNotExcuseTheRest) {
-  MovedRow row(MovedRow::kElements);
+  MovedRow row(MovedRow::kElements, kUnit / 4);
   test::set(row.unrounded, 0, 3.4e38F);  // finite in float32, infinite in bf16
   row.candidate[0] = std::numeric_limits<float>::infinity();
   expect_only_noise(row.compared());
