@@ -2,6 +2,7 @@
 
 #include <Eigen/Core>
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "reference/contract/bfloat16.h"
@@ -22,14 +23,30 @@ std::int64_t depth_of(const Weight& weight) {
   return shape[shape.rank() - 1];
 }
 
+/// e4m3_decode() of every code.
+const std::array<float, 256>& e4m3_values() {
+  static const std::array<float, 256> values = [] {
+    std::array<float, 256> all{};
+    for (std::size_t code = 0; code < all.size(); ++code) {
+      all[code] = e4m3_decode(static_cast<std::uint8_t>(code));
+    }
+    return all;
+  }();
+  return values;
+}
+
 void dequantised_row(const Weight& weight, std::int64_t row, std::span<float> out) {
   const std::int64_t depth = static_cast<std::int64_t>(out.size());
   const auto* codes = reinterpret_cast<const std::uint8_t*>(weight.values.raw()) + row * depth;
   const std::int64_t blocks = weight.scales.shape()[1];
   const auto scales = weight.scales.as<std::uint8_t>().subspan(static_cast<std::size_t>(row / kE4m3Block * blocks));
-  for (std::int64_t k = 0; k < depth; ++k) {
-    out[static_cast<std::size_t>(k)] =
-        e4m3_decode(codes[k]) * e8m0_decode(scales[static_cast<std::size_t>(k / kE4m3Block)]);
+  const auto& values = e4m3_values();
+  for (std::int64_t begin = 0; begin < depth; begin += kE4m3Block) {
+    const float scale = e8m0_decode(scales[static_cast<std::size_t>(begin / kE4m3Block)]);
+    const auto block =
+        out.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(std::min(kE4m3Block, depth - begin)));
+    std::transform(codes + begin, codes + begin + block.size(), block.begin(),
+                   [&](std::uint8_t code) { return values[code] * scale; });
   }
 }
 

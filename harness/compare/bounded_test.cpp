@@ -109,6 +109,29 @@ TEST(Bounded, AnInfiniteSlackAllowsNothing) {
   }
 }
 
+/// Of more violations than are kept, the first are, whichever thread found which.
+TEST(Bounded, TheFirstViolationsAreKept) {
+  constexpr std::int64_t kWidth = 4096;
+  constexpr std::int64_t kRows = static_cast<std::int64_t>(kMostBad) / kWidth + 300;
+  const Tensor zeros(DType::f32, {kRows, kWidth});
+  Tensor ones(DType::f32, {kRows, kWidth});
+  for (float& v : ones.as<float>()) {
+    v = 1;
+  }
+  const StageSlack slack{.values = Tensor(DType::f32, {kRows, kWidth})};
+  for (const int threads : {1, 3}) {
+    reference::ThreadPool pool(threads);
+    for (const Comparison& c : {compare_bounded(stage("lse"), zeros, nullptr, slack, ones, pool),
+                                compare(stage("lse"), &zeros, &ones, StageTolerance{}, {}, &pool)}) {
+      EXPECT_EQ(c.violations, kRows * kWidth);
+      ASSERT_EQ(c.bad.size(), kMostBad);
+      for (std::size_t i = 0; i < kMostBad; ++i) {
+        ASSERT_EQ(c.bad[i], static_cast<std::int64_t>(i));
+      }
+    }
+  }
+}
+
 TEST(Bounded, AConstantShowsNothing) {
   Case c(2, 16);
   for (std::int64_t i = 0; i < 32; ++i) {

@@ -122,16 +122,26 @@ class RowJudge {
     const auto candidate = pair_.candidate.subspan(begin, pair_.width);
     read(reference, row_reference_);
     const Eigen::Map<const Eigen::ArrayXd> values(row_reference_.data(), static_cast<Eigen::Index>(pair_.width));
-    const auto is_finite = (values - values) == 0;
-    RowScan scan{.square_sum = is_finite.select(values.square(), 0.0).sum(),
-                 .finite = is_finite.count(),
+    RowScan scan{.square_sum = values.square().sum(),
+                 .finite = static_cast<std::int64_t>(pair_.width),
                  .differs = std::memcmp(reference.data(), candidate.data(), reference.size_bytes()) != 0};
-    for (std::size_t i = 0; scan.finite < static_cast<std::int64_t>(pair_.width) && i < pair_.width; ++i) {
-      found_.both_nan += std::isnan(row_reference_[i]) && std::isnan(value_of(candidate[i])) ? 1 : 0;
+    if (!std::isfinite(scan.square_sum)) {  // the squares of float32 values never overflow in double
+      leave_out_nonfinite(candidate, scan);
     }
     found_.reference_constant = found_.reference_constant && all_are(reference, pair_.reference.front());
     found_.candidate_constant = found_.candidate_constant && all_are(candidate, pair_.candidate.front());
     return scan;
+  }
+
+  void leave_out_nonfinite(std::span<const T> candidate, RowScan& scan) {
+    scan.square_sum = 0;
+    scan.finite = 0;
+    for (std::size_t i = 0; i < pair_.width; ++i) {
+      const double v = row_reference_[i];
+      scan.square_sum += std::isfinite(v) ? v * v : 0;
+      scan.finite += std::isfinite(v) ? 1 : 0;
+      found_.both_nan += std::isnan(v) && std::isnan(value_of(candidate[i])) ? 1 : 0;
+    }
   }
 
   static void read(std::span<const T> row, std::vector<double>& values) {
