@@ -14,6 +14,7 @@
 
 #include "reports/json.h"
 #include "reports/json_parts.h"
+#include "reports/stage_order.h"
 #include "reports/words.h"
 
 namespace attndiff {
@@ -37,24 +38,6 @@ class Names {
   std::map<std::string, std::size_t> numbers_;
   std::vector<std::string> names_;
 };
-
-/// Every stage of the run once, each behind the stage that came before it in its layer.
-std::vector<std::string> stage_order(const RunReport& report) {
-  std::vector<std::string> order;
-  for (const FixtureReport& fixture : report.fixtures) {
-    const ComparisonRecord* before = nullptr;
-    for (const ComparisonRecord& c : fixture.comparisons) {
-      const bool same_call = before != nullptr && before->step == c.step && before->layer_id == c.layer_id &&
-                             before->mode == c.mode && before->candidate == c.candidate;
-      if (std::find(order.begin(), order.end(), c.stage) == order.end()) {
-        auto place = same_call ? std::find(order.begin(), order.end(), before->stage) + 1 : order.end();
-        order.insert(place, c.stage);
-      }
-      before = &c;
-    }
-  }
-  return order;
-}
 
 /// Four digits are enough to look at, and short.
 Json short_number(double value) {

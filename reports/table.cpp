@@ -4,10 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "reports/stage_order.h"
 #include "reports/text_table.h"
 #include "reports/words.h"
 
@@ -47,7 +50,32 @@ const char* verdict_colour(const std::string& word) noexcept {
 
 bool summarised(const ComparisonRecord& c) noexcept { return info_of(c.result.verdict).effect == VerdictEffect::none; }
 
-std::vector<Group> grouped(const FixtureReport& fixture) {
+/// A value's position in a list, to which it is added where it is not there yet.
+std::size_t place_in(std::vector<std::string>& list, const std::string& value) {
+  const auto found = std::find(list.begin(), list.end(), value);
+  if (found != list.end()) {
+    return static_cast<std::size_t>(found - list.begin());
+  }
+  list.push_back(value);
+  return list.size() - 1;
+}
+
+/// By candidate and mode as they come, and by stage as a layer has them.
+void sort_groups(std::vector<Group>& groups, std::vector<std::string> stages) {
+  std::vector<std::string> candidates;
+  std::vector<std::string> modes;
+  for (const Group& g : groups) {
+    (void)place_in(candidates, g.first->candidate);
+    (void)place_in(modes, g.first->mode);
+  }
+  const auto place = [&](const Group& g) {
+    return std::tuple(place_in(candidates, g.first->candidate), place_in(modes, g.first->mode),
+                      place_in(stages, g.first->stage));
+  };
+  std::stable_sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) { return place(a) < place(b); });
+}
+
+std::vector<Group> grouped(const FixtureReport& fixture, const std::vector<std::string>& stages) {
   std::vector<Group> groups;
   for (const ComparisonRecord& c : fixture.comparisons) {
     if (!summarised(c)) {
@@ -60,6 +88,7 @@ std::vector<Group> grouped(const FixtureReport& fixture) {
     }
     group->add(c);
   }
+  sort_groups(groups, stages);
   return groups;
 }
 
@@ -73,8 +102,9 @@ std::string summary(const RunReport& report, bool colour) {
                    {"elements", true},
                    {"differ", true},
                    {"worst |d| / bound", true}});
+  const std::vector<std::string> stages = stage_order(report);
   for (const FixtureReport& fixture : report.fixtures) {
-    for (const Group& g : grouped(fixture)) {
+    for (const Group& g : grouped(fixture, stages)) {
       const bool observed = g.first->result.verdict != Verdict::unobserved;
       const std::string headroom = !observed ? "-" : g.bound_ratio < 0 ? "exact" : fmt::format("{:.3f}", g.bound_ratio);
       table.add({fixture.path, g.first->candidate, g.first->mode, g.first->stage,
@@ -117,6 +147,36 @@ std::string details(const RunReport& report, bool all, bool colour) {
   return table.text(colour);
 }
 
+/// Where a run fails more than once, which stages do, by candidate and mode: what fails in lockstep is itself wrong,
+/// what fails only in free mode may have been given something wrong.
+std::string failing_stages(const RunReport& report) {
+  const std::vector<std::string> stages = stage_order(report);
+  std::map<std::pair<std::string, std::string>, std::map<std::string, std::int64_t>> counts;
+  std::int64_t all = 0;
+  for (const FixtureReport& fixture : report.fixtures) {
+    for (const ComparisonRecord& c : fixture.comparisons) {
+      if (c.fails()) {
+        ++counts[{c.candidate, c.mode}][c.stage];
+        ++all;
+      }
+    }
+  }
+  if (all < 2) {
+    return {};
+  }
+  std::string text = "Failing stages:\n";
+  for (const auto& [where, by_stage] : counts) {
+    std::vector<std::string> parts;
+    for (const std::string& stage : stages) {
+      if (const auto found = by_stage.find(stage); found != by_stage.end()) {
+        parts.push_back(fmt::format("{} ({})", stage, found->second));
+      }
+    }
+    text += fmt::format("  {} {}: {}\n", where.first, where.second, fmt::join(parts, ", "));
+  }
+  return text;
+}
+
 std::string joined(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) {
@@ -148,8 +208,11 @@ std::string table_text(const RunReport& report, const TableOptions& options) {
                                                  fmt::join(report.candidates, ", "), report.mode);
   const bool summarise = !options.verbose && !options.quiet;
   const std::vector<std::string> sections{summarise ? summary(report, options.colour) : std::string(),
-                                          details(report, options.verbose, options.colour), joined(error_lines(report)),
-                                          totals(report, options.colour), repro(report)};
+                                          details(report, options.verbose, options.colour),
+                                          failing_stages(report),
+                                          joined(error_lines(report)),
+                                          totals(report, options.colour),
+                                          repro(report)};
   for (const std::string& section : sections) {
     if (!section.empty()) {
       text += (text.empty() ? "" : "\n") + section;

@@ -66,6 +66,21 @@ TEST(Table, SummarisesWhatPassed) {
             "passed\n");
 }
 
+/// A window-only layer has no latent; the layer after it has one in the middle.
+TEST(Table, StagesStandInTheirOrder) {
+  const std::string text = table_text(run_of({fixture(
+      "a.h5", {passing("q", 0), passing("out", 0), passing("q", 1), passing("latent", 1), passing("out", 1)})}));
+  EXPECT_LT(text.find(" q "), text.find(" latent "));
+  EXPECT_LT(text.find(" latent "), text.find(" out "));
+}
+
+TEST(Table, ManyFailuresAreCountedByStage) {
+  const FixtureReport two = fixture("a.h5", {failing("q", 0), failing("out", 0), failing("q", 1), failing("out", 1)});
+  EXPECT_THAT(table_text(run_of({two, fixture("b.h5", {passing("q", 0), failing("out", 0)})})),
+              HasSubstr("\n\nFailing stages:\n  cuda free: q (2), out (3)\n\n"));
+  EXPECT_THAT(table_text(run_of({fixture("a.h5", {failing("q", 0)})})), Not(HasSubstr("Failing stages")));
+}
+
 TEST(Table, AFailureHasItsOwnLineAndTheReproIsLast) {
   const std::string text = table_text(run_of(
       {fixture("a.h5", {passing("q", 0), passing("out", 0), failing("out", 1)}), fixture("b.h5", {failing("q", 0)})}));
