@@ -1,11 +1,8 @@
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
+#include "harness/files/text_file.h"
 #include "reference/contract/error.h"
 #include "reports/json.h"
 #include "reports/json_node.h"
@@ -223,16 +220,7 @@ RunReport parse_report(std::string_view text, const std::string& source) {
 }
 
 RunReport read_report(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in || in.bad()) {
-    throw Error(ErrorKind::input, {.file = path,
-                                   .object = {},
-                                   .problem = "cannot be read",
-                                   .expected = {},
-                                   .found = std::generic_category().message(errno)});
-  }
-  return parse_report(text, path);
+  return parse_report(read_text_file(path, {.what = "a report written by --json", .megabytes = 1000}), path);
 }
 
 }  // namespace attndiff

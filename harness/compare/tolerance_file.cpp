@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <vector>
 
 #include "harness/compare/grid.h"
 #include "harness/compare/tolerance.h"
+#include "harness/files/text_file.h"
 #include "reference/contract/error.h"
 
 namespace attndiff {
@@ -255,17 +254,7 @@ Tolerances Tolerances::parse(std::string_view toml, const std::string& source, c
 }
 
 Tolerances Tolerances::from_file(const std::string& path, const ModelFamily& family) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (std::filesystem::is_directory(path) || !in ||
-      (in.peek() != std::ifstream::traits_type::eof() && !(text << in.rdbuf()))) {
-    throw Error(ErrorKind::input, {.file = path,
-                                   .object = {},
-                                   .problem = "the tolerance file cannot be read",
-                                   .expected = "a TOML file",
-                                   .found = std::filesystem::exists(path) ? "an unreadable file" : "no file"});
-  }
-  return parse(text.str(), path, family);
+  return parse(read_text_file(path, {.what = "a TOML file of tolerances", .megabytes = 10}), path, family);
 }
 
 }  // namespace attndiff

@@ -4,10 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
-#include <sstream>
 
+#include "harness/files/text_file.h"
 #include "harness/recipe/bases.h"
 #include "harness/recipe/contradictions.h"
 #include "harness/recipe/toml_table.h"
@@ -274,13 +273,7 @@ Recipe parse_recipe(std::string_view text, const std::string& source) {
 }
 
 Recipe read_recipe(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    throw Error(ErrorKind::input,
-                {.file = path, .object = {}, .problem = "cannot be read", .expected = "a TOML recipe", .found = {}});
-  }
-  return parse_recipe(text.str(), path);
+  return parse_recipe(read_text_file(path, {.what = "a TOML recipe", .megabytes = 10}), path);
 }
 
 }  // namespace attndiff

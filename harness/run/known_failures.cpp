@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <sstream>
 #include <utility>
 
+#include "harness/files/text_file.h"
 #include "harness/recipe/toml_table.h"
 #include "reference/contract/error.h"
 
@@ -176,17 +176,8 @@ std::vector<KnownFailure> parse_known_failures(std::string_view toml, const std:
 }
 
 std::vector<KnownFailure> read_known_failures(const std::string& path, const ModelFamily& family) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (std::filesystem::is_directory(path) || !in ||
-      (in.peek() != std::ifstream::traits_type::eof() && !(text << in.rdbuf()))) {
-    throw Error(ErrorKind::input, {.file = path,
-                                   .object = {},
-                                   .problem = "the list of known failures cannot be read",
-                                   .expected = "a TOML file",
-                                   .found = std::filesystem::exists(path) ? "an unreadable file" : "no file"});
-  }
-  return parse_known_failures(text.str(), path, family);
+  return parse_known_failures(read_text_file(path, {.what = "a TOML list of known failures", .megabytes = 10}), path,
+                              family);
 }
 
 KnownFailureFindings match_known_failures(const RunReport& report, std::span<const KnownFailure> entries,

@@ -6,12 +6,12 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
+#include "harness/files/text_file.h"
 #include "reference/contract/error.h"
 
 namespace attndiff {
@@ -170,15 +170,14 @@ TopkCase case_of(const json& object, const std::string& file, std::size_t number
 }
 
 json parse_file(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
+  constexpr const char* kWhat = "a file of recorded top-k cases";
+  const std::string text = read_text_file(file, {.what = kWhat, .megabytes = 100});
   const Location at{file, ""};
-  // Opening a folder succeeds, reading from it does not.
-  if (!stream || stream.peek() == std::ifstream::traits_type::eof()) {
-    at.reject("cannot be read", "a file of recorded top-k cases",
-              stream.is_open() ? "an empty file or a folder" : "no readable file");
+  if (text.empty()) {
+    at.reject("cannot be read", kWhat, "an empty file");
   }
   try {
-    return json::parse(stream);
+    return json::parse(text);
   } catch (const json::exception& problem) {
     at.reject("is not JSON", "a JSON object with the key 'cases'", problem.what());
   }
