@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "harness/files/identity.h"
 #include "reference/contract/error.h"
 
 namespace attndiff {
@@ -90,21 +90,18 @@ class OutputFile {
 }  // namespace
 
 void write_atomically(const std::string& path, std::string_view text) {
-  std::error_code none;
-  const auto status = std::filesystem::status(path, none);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+  const WriteTarget target = write_target(path);
+  if (target.kind == FileKind::folder || target.kind == FileKind::other) {
     OutputFile direct(path, path, 0, false);
     direct.write(text);
     direct.close();
     return;
   }
   // A report reached through a symbolic link replaces the link's target, not the link.
-  const std::string final_name =
-      std::filesystem::exists(status) ? std::filesystem::canonical(path, none).string() : path;
-  OutputFile temporary(fmt::format("{}.{}.tmp", final_name, ::getpid()), path, O_CREAT | O_TRUNC, true);
+  OutputFile temporary(fmt::format("{}.{}.tmp", target.name, ::getpid()), path, O_CREAT | O_TRUNC, true);
   temporary.write(text);
   temporary.sync_and_close();
-  temporary.rename_to(final_name);
+  temporary.rename_to(target.name);
 }
 
 }  // namespace attndiff

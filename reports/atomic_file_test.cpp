@@ -59,6 +59,20 @@ TEST_F(AtomicFile, FollowsALink) {
   EXPECT_EQ(contents(folder_ / "real"), "new");
 }
 
+TEST_F(AtomicFile, FollowsALinkToAFileThatIsNotThereYet) {
+  fs::create_symlink("real", folder_ / "link");
+  write_atomically((folder_ / "link").string(), "new");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(contents(folder_ / "real"), "new");
+}
+
+TEST_F(AtomicFile, LinksInACircleStay) {
+  fs::create_symlink("b", folder_ / "a");
+  fs::create_symlink("a", folder_ / "b");
+  EXPECT_THROW(write_atomically((folder_ / "a").string(), "text"), Error);
+  EXPECT_TRUE(fs::is_symlink(folder_ / "a"));
+}
+
 TEST_F(AtomicFile, AMissingFolderIsAnOutputError) {
   const std::string path = (folder_ / "none" / "report.json").string();
   try {
