@@ -349,6 +349,21 @@ TEST(Replay, AFixtureMustCoverWhatItDeclares) {
   EXPECT_EQ(replay(path).exit_code, 2);
 }
 
+TEST(Replay, WhatMustBeCoveredIsNamedRightForEveryCommand) {
+  const TemporaryFolder folder;
+  const std::string path = folder.copy(bundled("tiny-short-prefill.h5"), "declares.h5");
+  for (const auto& [names, problem] :
+       {std::pair{"no_such_counter", "no such coverage counter"}, std::pair{",", "no such coverage counter"},
+        std::pair{"ring_wraps,ring_wraps", "a coverage counter named twice"}}) {
+    { FixtureEditor(path).attribute("/", "must_cover", names); }
+    for (const char* command : {"validate ", "inspect ", "replay --candidate recorded "}) {
+      const ProgramRun run = run_attndiff(command + path);
+      EXPECT_EQ(run.exit_code, 2) << command << names << run.output;
+      EXPECT_THAT(run.output, HasSubstr(std::string("declares.h5: / attribute must_cover: ") + problem)) << command;
+    }
+  }
+}
+
 TEST(Replay, LockstepJudgesTheReferenceAgainstItself) {
   const TemporaryFolder folder;
   const std::string made = folder.file("micro.h5");

@@ -18,48 +18,6 @@ using deepseek_v41::StageId;
 
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
-constexpr std::array<CoverageCounterInfo, 36> kCounters{{
-    {"long_prefills", "prefill calls of more tokens than the window holds, so that the ring keeps only the last ones"},
-    {"window_prefills", "prefill calls of exactly as many tokens as the window holds"},
-    {"window_and_one_prefills", "prefill calls of one token more than the window holds"},
-    {"several_window_prefills", "prefill calls of more than twice as many tokens as the window holds"},
-    {"odd_prefills", "prefill calls of an odd number of tokens that is no less than the window"},
-    {"groupless_prefills", "prefill calls of a ratio > 1 kv source that complete no group"},
-    {"far_queries", "queries at positions from 1,000,000 on"},
-    {"ring_wraps", "decode calls whose row overwrites an older one in its ring slot"},
-    {"completing_decodes", "decode calls of a ratio > 1 kv source that complete a group"},
-    {"open_decodes", "decode calls of a ratio > 1 kv source that complete no group"},
-    {"carried_groups", "first decode calls of a ratio > 1 kv source that go on with a group begun before decoding"},
-    {"strict_selections", "queries of an index source that see more positions than they may pick"},
-    {"wholly_masked_rows", "queries of an index source that see no compressed position although some exist"},
-    {"threshold_ties", "queries of an index source whose last pick has the same finite score as the best not picked"},
-    {"masked_ties", "queries of an index source whose last pick and best position not picked both score -inf"},
-    {"masked_picks", "queries of an index source that pick a visible position outside the candidate mask"},
-    {"candidate_filter", "queries of an index source in which the candidate mask hides a visible position"},
-    {"candidate_filter_decides",
-     "queries of an index source that would pick other positions without the candidate mask"},
-    {"strict_candidates", "queries of a candidate source with more blocks in sight than the mask may keep"},
-    {"newest_block_pinned", "queries of a candidate source that keep the newest block only because it is pinned"},
-    {"absent_entries", "entries of idx that are -1"},
-    {"leading_absent_entries", "queries whose first entry of idx is -1 while a later one is not"},
-    {"absent_picks", "picks of an index source that are -1"},
-    {"raised_scores",
-     "queries of an index source whose visible scores, four or more, have a mean above twice their "
-     "standard deviation"},
-    {"lowered_scores", "the same with a mean below minus twice that"},
-    {"raised_lse", "values of lse of 32 or more"},
-    {"lowered_lse", "values of lse of -32 or less"},
-    {"denormal_values", "values of real stages that are not zero and smaller than 2^-126 in magnitude"},
-    {"near_overflow_values", "finite values of real stages of at least 2^124 in magnitude"},
-    {"constant_input_rows", "rows of a layer's input whose entries are all one value other than zero"},
-    {"repeated_input_rows", "rows of a layer's input that an earlier row of the call equals"},
-    {"outlier_input_rows", "rows of a layer's input whose largest entry is more than 4 times their root mean square"},
-    {"zero_kv_blocks", "quantiser blocks of 32 in kv that are all zero"},
-    {"zero_index_k_blocks", "quantiser blocks of 32 in index_k that are all zero"},
-    {"zero_index_q_blocks", "quantiser blocks of 32 in index_q that are all zero"},
-    {"zero_compress_kv_blocks", "quantiser blocks of 16 in compress_kv that are all zero"},
-}};
-
 /// A quantised stage and the counter of its zero blocks.
 struct QuantisedStage {
   StageId stage;
@@ -124,10 +82,8 @@ std::pair<float, float> around_threshold(std::vector<float> row, std::size_t k) 
 
 }  // namespace
 
-std::span<const CoverageCounterInfo> coverage_counters() noexcept { return kCounters; }
-
 Coverage::Coverage() {
-  for (const CoverageCounterInfo& counter : kCounters) {
+  for (const CoverageCounterInfo& counter : coverage_counters()) {
     counts_.emplace(counter.name, 0);
   }
 }

@@ -9,20 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "harness/fixture/coverage_counters.h"
 #include "reference/contract/observer.h"
 #include "reference/contract/tensor.h"
 #include "reference/thread_pool.h"
 
 namespace attndiff {
-
-/// One thing a fixture may exercise, and what is counted.
-struct CoverageCounterInfo {
-  std::string_view name;
-  std::string_view definition;  ///< one sentence
-};
-
-/// Every counter, in the order they are printed.
-[[nodiscard]] std::span<const CoverageCounterInfo> coverage_counters() noexcept;
 
 /// How often a fixture exercises each of coverage_counters(). Every counter is present from the start.
 class Coverage {
@@ -39,10 +31,6 @@ class Coverage {
  private:
   std::map<std::string, std::int64_t, std::less<>> counts_;
 };
-
-/// The counter names of a `must_cover` declaration: separated by commas, blanks around them ignored; empty for an empty
-/// text. Throws Error(input) with `object` as the place for a name that is no counter, an empty name, one given twice.
-[[nodiscard]] std::vector<std::string> parse_must_cover(std::string_view text, const std::string& object);
 
 /// The named counters that are zero, in the order named.
 [[nodiscard]] std::vector<std::string> unmet(const Coverage& coverage, std::span<const std::string> names);
