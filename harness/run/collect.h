@@ -14,8 +14,9 @@ struct Shard {
   static Shard parse(const std::string& text);
 };
 
-/// The fixture files that paths name: a file is itself, a folder every *.h5 and *.hdf5 below it. Sorted, each once.
-/// A path that does not exist is kept, so that reading it reports it.
+/// The fixture files that paths name: a file is itself, a folder every *.h5 and *.hdf5 below it. Sorted, each file
+/// once, by the path that leads to it first. What does not exist or cannot be reached, a folder in a folder too, is
+/// kept, so that reading it reports it.
 [[nodiscard]] std::vector<std::string> collect_fixtures(const std::vector<std::string>& paths, const Shard& shard);
 
 }  // namespace attndiff
