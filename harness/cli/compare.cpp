@@ -7,7 +7,10 @@
 #include <string>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/files.h"
+#include "harness/cli/options.h"
 #include "harness/cli/outputs.h"
+#include "harness/cli/standard_output.h"
 #include "reports/atomic_file.h"
 #include "reports/changes_text.h"
 #include "reports/json.h"
@@ -24,6 +27,7 @@ struct CompareArguments {
 };
 
 ExitCode run_compare(const CompareArguments& a) {
+  check_files({{"OLD.json", a.before}, {"NEW.json", a.after}}, {{"--markdown", a.markdown}, {"--html", a.html}});
   const RunReport before = read_report(a.before);
   const RunReport after = read_report(a.after);
   const Changes changes = changes_between(before, after, a.options);
@@ -33,7 +37,7 @@ ExitCode run_compare(const CompareArguments& a) {
   if (!a.html.empty()) {
     write_atomically(a.html, changes_html(changes));
   }
-  fmt::print("{}", changes_table(changes, colours(stdout)));
+  print_output("{}", changes_table(changes, colours(stdout)));
   if (changes.in_common == 0) {
     return kNothingVerified;
   }
@@ -53,8 +57,8 @@ void add_compare(CLI::App& program, ExitCode& exit_code) {
           "a comparison that uses more than FACTOR times as much of its bound counts as a regression (default: 2)")
       ->check(CLI::Range(1.0, 1e9))
       ->option_text("FACTOR");
-  command->add_option("--markdown", a->markdown, "also write the changes as Markdown");
-  command->add_option("--html", a->html, "also write the changes as one HTML file");
+  add_text_option(*command, "--markdown", a->markdown, "also write the changes as Markdown");
+  add_text_option(*command, "--html", a->html, "also write the changes as one HTML file");
   command->callback([a, &exit_code] { exit_code = run_compare(*a); });
 }
 

@@ -10,6 +10,7 @@
 
 #include "harness/backends/registry.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/standard_output.h"
 #include "harness/compare/contract.h"
 #include "harness/version.h"
 
@@ -37,7 +38,7 @@ const char* vector_set() {
 
 /// The comparator's truth table, each case run now.
 ExitCode print_contract() {
-  fmt::print("{}", contract_text());
+  print_output("{}", contract_text());
   const auto cases = comparator_contract();
   const bool kept = std::all_of(cases.begin(), cases.end(), [](const ContractCase& c) {
     const Comparison result = c.run();
@@ -47,16 +48,17 @@ ExitCode print_contract() {
 }
 
 ExitCode diagnose() {
-  fmt::print("{}\n", version_text());
-  fmt::print("built with {} for {}\n", __VERSION__, vector_set());
-  fmt::print("libraries  Eigen {}.{}.{}, HDF5 {}, fmt {}.{}.{}, CLI11 {}, nlohmann-json {}.{}.{}, toml++ {}.{}.{}\n",
-             EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION, hdf5_version(), FMT_VERSION / 10000,
-             FMT_VERSION / 100 % 100, FMT_VERSION % 100, CLI11_VERSION, NLOHMANN_JSON_VERSION_MAJOR,
-             NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH, TOML_LIB_MAJOR, TOML_LIB_MINOR, TOML_LIB_PATCH);
+  print_output("{}\n", version_text());
+  print_output("built with {} for {}\n", __VERSION__, vector_set());
+  print_output("libraries  Eigen {}.{}.{}, HDF5 {}, fmt {}.{}.{}, CLI11 {}, nlohmann-json {}.{}.{}, toml++ {}.{}.{}\n",
+               EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION, hdf5_version(), FMT_VERSION / 10000,
+               FMT_VERSION / 100 % 100, FMT_VERSION % 100, CLI11_VERSION, NLOHMANN_JSON_VERSION_MAJOR,
+               NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH, TOML_LIB_MAJOR, TOML_LIB_MINOR,
+               TOML_LIB_PATCH);
   for (const BackendStatus& status : backend_statuses(0)) {
-    fmt::print("backend {:<9} {}  {}\n", status.name, status.usable ? "usable  " : "unusable", status.detail);
+    print_output("backend {:<9} {}  {}\n", status.name, status.usable ? "usable  " : "unusable", status.detail);
   }
-  fmt::print("without --candidate, `attndiff replay` compares cpu against {} here\n", default_candidate());
+  print_output("without --candidate, `attndiff replay` compares cpu against {} here\n", default_candidate());
   return kPassed;
 }
 

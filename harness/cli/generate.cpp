@@ -3,6 +3,9 @@
 #include <memory>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/files.h"
+#include "harness/cli/options.h"
+#include "harness/cli/standard_output.h"
 #include "harness/recipe/generate.h"
 #include "harness/recipe/presets.h"
 #include "harness/recipe/recipe.h"
@@ -19,7 +22,7 @@ struct GenerateOptions {
 
 ExitCode list_presets() {
   for (const PresetInfo& info : presets()) {
-    fmt::print("{:<28} {}\n", info.name, info.note);
+    print_output("{:<28} {}\n", info.name, info.note);
   }
   return kPassed;
 }
@@ -34,6 +37,7 @@ ExitCode run_generate(const GenerateOptions& options) {
   if (options.output.empty()) {
     throw Error(ErrorKind::usage, "generate needs -o FIXTURE");
   }
+  check_files({{"RECIPE", options.recipe}}, {{"--output", options.output}});
   generate(options.preset.empty() ? read_recipe(options.recipe) : preset(options.preset), options.output);
   return kPassed;
 }
@@ -44,8 +48,8 @@ void add_generate(CLI::App& program, ExitCode& exit_code) {
   CLI::App* command = program.add_subcommand("generate", "Make a fixture from a recipe: inputs, weights, no results");
   const auto options = std::make_shared<GenerateOptions>();
   command->add_option("recipe", options->recipe, "TOML recipe (fixtures/recipes/README.md)");
-  command->add_option("--preset", options->preset, "a built-in recipe by name");
-  command->add_option("-o,--output", options->output, "the fixture to write");
+  add_text_option(*command, "--preset", options->preset, "a built-in recipe by name");
+  add_text_option(*command, "-o,--output", options->output, "the fixture to write");
   command->add_flag("--list-presets", options->list, "list the built-in recipes");
   command->callback([options, &exit_code] { exit_code = run_generate(*options); });
 }

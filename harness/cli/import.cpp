@@ -1,10 +1,14 @@
 #include <memory>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/files.h"
+#include "harness/cli/options.h"
 #include "harness/import/import_fixture.h"
 
 namespace attndiff::cli {
 namespace {
+
+constexpr std::int64_t kMostPositions = 1'000'000'000;
 
 constexpr const char* kDescription = "Make a fixture from a checkpoint's weights and captured activations";
 
@@ -33,13 +37,16 @@ void add_import(CLI::App& program, ExitCode& exit_code) {
   command->add_option("--weights", request->weights, ".safetensors, or the .json index of several")->required();
   command->add_option("--layers", request->layers, "layer ids: 20,21")->required()->delimiter(',');
   command->add_option("--activations", request->activations, ".safetensors or .npz")->required();
-  command->add_option("-o,--output", request->output, "the fixture to write")->required();
+  add_text_option(*command, "-o,--output", request->output, "the fixture to write")->required();
   command->add_option("--prefix", request->prefix, "what stands before `layers.` in the weights' names: model.");
   command->add_option("--start-pos", request->start_pos, "position of the first call")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0, kMostPositions));
   command->add_option("--note", request->note, "a line about the fixture");
   command->callback([request, &exit_code] {
+    check_files(
+        {{"--config", request->config}, {"--weights", request->weights}, {"--activations", request->activations}},
+        {{"--output", request->output}});
     import_fixture(*request);
     exit_code = kPassed;
   });

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/standard_output.h"
 #include "harness/fixture/reader.h"
 #include "reference/contract/families.h"
 
@@ -11,7 +12,7 @@ namespace attndiff::cli {
 namespace {
 
 void print_config(const ModelConfig& config) {
-  fmt::print("config   family {}, index_keys {}\n", config.family, name_of(config.index_keys));
+  print_output("config   family {}, index_keys {}\n", config.family, name_of(config.index_keys));
   std::string line;
   for (const ConfigInt& entry : config_ints()) {
     line += fmt::format(" {}={}", entry.name, config.*entry.member);
@@ -19,23 +20,23 @@ void print_config(const ModelConfig& config) {
   for (const ConfigReal& entry : config_reals()) {
     line += fmt::format(" {}={}", entry.name, config.*entry.member);
   }
-  fmt::print("        {}\n", line);
+  print_output("        {}\n", line);
 }
 
 void print_layers(const FixtureReader& fixture) {
-  fmt::print("layers   {}\n", fixture.layers().size());
+  print_output("layers   {}\n", fixture.layers().size());
   for (const LayerRole& role : fixture.layers()) {
-    fmt::print("  {:>4}   {}\n", role.layer_id, kind_of(role));
+    print_output("  {:>4}   {}\n", role.layer_id, kind_of(role));
   }
 }
 
 void print_steps(const FixtureReader& fixture) {
-  fmt::print("steps    {}{}\n", fixture.steps().size(),
-             fixture.resumes() ? ", starting in mid-sequence from declared state" : "");
+  print_output("steps    {}{}\n", fixture.steps().size(),
+               fixture.resumes() ? ", starting in mid-sequence from declared state" : "");
   for (std::size_t step = 0; step < fixture.steps().size(); ++step) {
     const CallShape& call = fixture.steps()[step].shape;
-    fmt::print("  {:>4}   {} at {}, {} token{}\n", step, call.prefill() ? "prefill" : "decode", call.start_pos,
-               call.tokens, call.tokens == 1 ? "" : "s");
+    print_output("  {:>4}   {} at {}, {} token{}\n", step, call.prefill() ? "prefill" : "decode", call.start_pos,
+                 call.tokens, call.tokens == 1 ? "" : "s");
   }
 }
 
@@ -49,18 +50,18 @@ void print_recorded(const FixtureReader& fixture) {
       }
     }
   }
-  fmt::print("recorded {}\n", tensors.empty() ? "nothing: a run can compare backends, but not the file's own results"
-                                              : "(tensors by stage)");
+  print_output("recorded {}\n", tensors.empty() ? "nothing: a run can compare backends, but not the file's own results"
+                                                : "(tensors by stage)");
   for (const StageInfo& stage : family_named(fixture.config().family).stages) {
     if (const auto it = tensors.find(std::string(stage.name)); it != tensors.end()) {
-      fmt::print("  {:<12} {}\n", stage.name, it->second);
+      print_output("  {:<12} {}\n", stage.name, it->second);
     }
   }
 }
 
 ExitCode run_inspect(const std::string& path) {
   const FixtureReader fixture(path);
-  fmt::print("fixture  {}\nproducer {}\nnote     {}\n", path, fixture.producer(), fixture.note());
+  print_output("fixture  {}\nproducer {}\nnote     {}\n", path, fixture.producer(), fixture.note());
   print_config(fixture.config());
   print_layers(fixture);
   print_steps(fixture);

@@ -7,7 +7,9 @@
 
 #include "harness/backends/registry.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/options.h"
 #include "harness/cli/program_path.h"
+#include "harness/cli/standard_output.h"
 #include "harness/isolation/child_process.h"
 #include "harness/isolation/isolated_replay.h"
 #include "harness/isolation/replay_channel.h"
@@ -22,6 +24,7 @@ namespace {
 
 constexpr const char* kCpu = "cpu";
 constexpr const char* kCuda = "cuda";
+constexpr std::int64_t kMostRandom = 1'000'000'000;
 
 struct MutantsArguments {
   bool list = false;
@@ -42,11 +45,11 @@ const std::vector<Mutant>& catalogue_of(const std::string& device) {
 ExitCode list_mutants(const std::string& device) {
   const auto& all = catalogue_of(device);
   if (all.empty()) {
-    fmt::print("none: this program was built without a CUDA toolkit\n");
+    print_output("none: this program was built without a CUDA toolkit\n");
   }
   for (const Mutant& m : all) {
-    fmt::print("{:<39} {:<10} {:<12} {:<22} {}\n", m.name, name_of(m.kind), m.stage.empty() ? "-" : m.stage, m.fixture,
-               m.description);
+    print_output("{:<39} {:<10} {:<12} {:<22} {}\n", m.name, name_of(m.kind), m.stage.empty() ? "-" : m.stage,
+                 m.fixture, m.description);
   }
   return kPassed;
 }
@@ -121,7 +124,7 @@ ExitCode run_random(const MutantsArguments& a) {
   for (std::int64_t i = 0; i < a.random; ++i) {
     trials.push_back(run_random_trial(a.seed + static_cast<std::uint64_t>(i), scratch.folder()));
   }
-  fmt::print("{}", trials_text(trials));
+  print_output("{}", trials_text(trials));
   const bool all_sound = std::all_of(trials.begin(), trials.end(), [](const auto& t) { return t.sound(); });
   return all_sound ? kPassed : kFailed;
 }
@@ -174,10 +177,10 @@ ExitCode run_catalogue(const MutantsArguments& a) {
   for (const Mutant& mutant : chosen(a)) {
     results.push_back(run_isolated(mutant, fixtures.path(mutant.fixture), a));
     if (a.device == kCuda) {
-      fmt::print(stderr, "{} {}\n", mutant.name, name_of(results.back().outcome));
+      print_error("{} {}\n", mutant.name, name_of(results.back().outcome));
     }
   }
-  fmt::print("{}", mutant_matrix(results));
+  print_output("{}", mutant_matrix(results));
   if (!a.json.empty()) {
     write_atomically(a.json, results_json(results));
   }
@@ -199,16 +202,14 @@ void add_mutants(CLI::App& program, ExitCode& exit_code) {
       ->check(CLI::IsMember({kCpu, kCuda}))
       ->capture_default_str();
   command->add_flag("--released", a->released, "with --device cuda: instead, those at released geometry");
-  command->add_option("--json", a->json, "write the matrix, schema attndiff-mutants/1");
-  command->add_option("--threads", a->threads, "CPU threads; 0 takes the machine's; results do not depend on it")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  add_text_option(*command, "--json", a->json, "write the matrix, schema attndiff-mutants/1");
+  add_threads_option(*command, a->threads);
   command->add_option("--child", a->child_fixture)->group("");
   CLI::Option* random = command
                             ->add_option("--random", a->random,
                                          "instead, draw this many small fixtures, each with a correct implementation "
                                          "that must pass and a fault that must fail where it moves anything")
-                            ->check(CLI::PositiveNumber)
+                            ->check(whole_number(1, kMostRandom))
                             ->excludes("--list", "--only", "--json", "--threads");
   command->add_option("--seed", a->seed, "seed of the first random fixture; the next ones count up")
       ->needs(random)

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/cli/options.h"
+#include "harness/cli/standard_output.h"
 #include "reference/contract/error.h"
 #include "reports/annotations.h"
 #include "reports/atomic_file.h"
@@ -41,30 +43,21 @@ std::string_view environment(const char* name) {
 }  // namespace
 
 void add_output_options(CLI::App& command, OutputOptions& options) {
-  command.add_option("--json", options.json, "write the report, schema attndiff-report/1");
-  command.add_option("--junit", options.junit, "write the report as JUnit XML, for CI servers");
-  command.add_option("--html", options.html, "write the report as one HTML file, for people");
-  command.add_option("--markdown", options.markdown, "write the report as Markdown, for a pull request's comment");
+  add_text_option(command, "--json", options.json, "write the report, schema attndiff-report/1");
+  add_text_option(command, "--junit", options.junit, "write the report as JUnit XML, for CI servers");
+  add_text_option(command, "--html", options.html, "write the report as one HTML file, for people");
+  add_text_option(command, "--markdown", options.markdown,
+                  "write the report as Markdown, for a pull request's comment");
   CLI::Option* verbose = command.add_flag("-v,--verbose", options.verbose, "a line for every comparison");
   command.add_flag("-q,--quiet", options.quiet, "no table of what passed, and no progress bar")->excludes(verbose);
 }
 
-void check_outputs(const OutputOptions& options) {
-  std::vector<std::string> seen;
+std::vector<NamedFile> files_of(const OutputOptions& options) {
+  std::vector<NamedFile> files;
   for (const Writer& writer : kWriters) {
-    const std::string& path = options.*writer.path;
-    const bool device = path == "/dev/null" || path == "/dev/stdout";
-    for (const std::string& other : seen) {
-      if (!path.empty() && !device && other == path) {
-        throw Error(ErrorKind::usage, {.file = {},
-                                       .object = writer.option,
-                                       .problem = "two reports cannot have the same file",
-                                       .expected = "another path",
-                                       .found = path});
-      }
-    }
-    seen.push_back(path);
+    files.push_back({.role = writer.option, .path = options.*writer.path});
   }
+  return files;
 }
 
 void write_outputs(RunReport& report, const OutputOptions& options) {
@@ -83,8 +76,8 @@ void write_outputs(RunReport& report, const OutputOptions& options) {
 
 void print_report(const RunReport& report, const OutputOptions& options, const std::string& notes) {
   const std::string annotations = environment("GITHUB_ACTIONS") == "true" ? annotations_text(report) : std::string();
-  fmt::print("{}{}{}", annotations, notes,
-             table_text(report, {.verbose = options.verbose, .quiet = options.quiet, .colour = colours(stdout)}));
+  print_output("{}{}{}", annotations, notes,
+               table_text(report, {.verbose = options.verbose, .quiet = options.quiet, .colour = colours(stdout)}));
 }
 
 bool colours(std::FILE* stream) {
@@ -128,7 +121,7 @@ void ProgressBar::draw() {
   last_ = now;
   drawn_ = true;
   state_.seconds = std::chrono::duration<double>(now - start_).count();
-  fmt::print(stderr, "\r\x1b[K{}", progress_line(state_));
+  print_error("\r\x1b[K{}", progress_line(state_));
 }
 
 }  // namespace attndiff::cli

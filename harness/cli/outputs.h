@@ -3,7 +3,9 @@
 #include <CLI/App.hpp>
 #include <chrono>
 #include <string>
+#include <vector>
 
+#include "harness/cli/files.h"
 #include "harness/compare/report.h"
 #include "harness/run/listener.h"
 #include "reports/progress_line.h"
@@ -23,8 +25,8 @@ struct OutputOptions {
 /// Adds --json, --junit, --html, --markdown, --verbose and --quiet.
 void add_output_options(CLI::App& command, OutputOptions& options);
 
-/// Throws Error(usage) where two reports would have the same file.
-void check_outputs(const OutputOptions& options);
+/// The files that the reports go to, each with its option.
+[[nodiscard]] std::vector<NamedFile> files_of(const OutputOptions& options);
 
 /// Writes the files asked for, each whole or not at all. One that cannot be written becomes a problem of the run.
 void write_outputs(RunReport& report, const OutputOptions& options);

@@ -4,6 +4,8 @@
 
 #include "harness/backends/registry.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/files.h"
+#include "harness/cli/options.h"
 
 namespace attndiff::cli {
 namespace {
@@ -22,12 +24,11 @@ void add_record(CLI::App& program, ExitCode& exit_code) {
       program.add_subcommand("record", "Run a backend over a fixture and store its results as `expected`");
   const auto options = std::make_shared<RecordOptions>();
   command->add_option("fixture", options->fixture, "fixture file")->required();
-  command->add_option("-o,--output", options->output, "the fixture to write")->required();
+  add_text_option(*command, "-o,--output", options->output, "the fixture to write")->required();
   command->add_option("--backend", options->backend, "whose results")->capture_default_str();
-  command->add_option("--threads", options->threads, "CPU threads; 0 takes the machine's")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+  add_threads_option(*command, options->threads);
   command->callback([options, &exit_code] {
+    check_files({{"FIXTURE", options->fixture}}, {{"--output", options->output}});
     const auto backend = make_backend(options->backend, options->threads);
     try {
       record(options->fixture, options->output, *backend);

@@ -2,10 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "harness/backends/registry.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/files.h"
+#include "harness/cli/options.h"
 #include "harness/cli/outputs.h"
 #include "harness/cli/program_path.h"
 #include "harness/compare/detail_keeper.h"
@@ -18,6 +21,9 @@
 
 namespace attndiff::cli {
 namespace {
+
+constexpr std::int64_t kMostRepeats = 1000;
+constexpr std::int64_t kMostSeconds = 1'000'000;  ///< eleven days
 
 struct ReplayArguments {
   std::string reference = "cpu";
@@ -198,6 +204,28 @@ std::map<std::string, std::string, std::less<>> settings_of(const ReplayArgument
   return settings;
 }
 
+/// What the command reads; of a folder, every fixture in it, whatever --shard leaves to other runs.
+std::vector<NamedFile> inputs_of(const ReplayArguments& a) {
+  std::vector<NamedFile> inputs{{"--tolerances", a.tolerances}, {"--known-failures", a.known_failures}};
+  for (const std::string& path : collect_fixtures(a.paths, Shard{})) {
+    inputs.push_back({.role = "FIXTURE", .path = path});
+  }
+  return inputs;
+}
+
+/// A tensor that is compared with itself agrees, whatever it holds.
+void refuse_recorded_against_itself(const ReplayArguments& a) {
+  constexpr const char* kRecorded = "recorded";
+  const bool both = std::find(a.candidates.begin(), a.candidates.end(), kRecorded) != a.candidates.end();
+  if (a.reference == kRecorded && both) {
+    throw Error(ErrorKind::usage, {.file = {},
+                                   .object = "--candidate",
+                                   .problem = "recorded tensors cannot be compared with themselves",
+                                   .expected = "another backend than the reference",
+                                   .found = kRecorded});
+  }
+}
+
 ExitCode run_replay(ReplayArguments a) {
   if (a.candidates.empty()) {
     a.candidates.push_back(default_candidate());
@@ -205,6 +233,8 @@ ExitCode run_replay(ReplayArguments a) {
   if (a.child) {
     return run_child(a);
   }
+  refuse_recorded_against_itself(a);
+  check_files(inputs_of(a), files_of(a.outputs));
   const ReplayOptions options = options_from(a);
   if (!a.tolerances.empty()) {
     static_cast<void>(Tolerances::from_file(a.tolerances, family_named(ModelConfig{}.family)));
@@ -217,7 +247,6 @@ ExitCode run_replay(ReplayArguments a) {
                    .fixtures = {},
                    .unanswered = {},
                    .problems = {}};
-  check_outputs(a.outputs);
   report.settings = settings_of(a);
   FixtureRunner runner(a, report);
   const std::vector<std::string> paths = collect_fixtures(a.paths, shard);
@@ -259,29 +288,28 @@ void add_replay(CLI::App& program, ExitCode& exit_code) {
                    "free: the candidate continues from its own results; lockstep: from the reference's; both: two runs")
       ->check(CLI::IsMember({"free", "lockstep", "both"}))
       ->capture_default_str();
-  command->add_option("--layers", a->layers, "layer_ids to judge, such as 0,2-5");
-  command->add_option("--steps", a->steps, "steps to judge, by index, such as 0,2-5");
-  command->add_option("--stages", a->stages, "stages to judge, by name, such as q,idx");
-  command->add_option("--tolerances", a->tolerances, "TOML file that overrides built-in tolerances");
-  command->add_option("--known-failures", a->known_failures, "TOML list of failures that are excused until a date");
+  add_text_option(*command, "--layers", a->layers, "layer_ids to judge, such as 0,2-5");
+  add_text_option(*command, "--steps", a->steps, "steps to judge, by index, such as 0,2-5");
+  add_text_option(*command, "--stages", a->stages, "stages to judge, by name, such as q,idx");
+  add_text_option(*command, "--tolerances", a->tolerances, "TOML file that overrides built-in tolerances");
+  add_text_option(*command, "--known-failures", a->known_failures,
+                  "TOML list of failures that are excused until a date");
   add_output_options(*command, a->outputs);
-  command->add_option("--shard", a->shard, "judge only part I of N of the fixtures: I/N");
+  add_text_option(*command, "--shard", a->shard, "judge only part I of N of the fixtures: I/N");
   command
       ->add_option("--repeat", a->repeat,
                    "run each candidate N times in free mode; results that change between runs fail")
-      ->check(CLI::Range(1, 1000))
+      ->check(whole_number(1, kMostRepeats))
       ->capture_default_str();
   command
       ->add_option("--time-limit", a->time_limit,
                    "seconds that one call of a candidate may take before it counts as crashed; 0: no limit")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number(0, kMostSeconds))
       ->capture_default_str();
   command->add_flag("--in-process", a->in_process,
                     "run the candidates inside this process, for debuggers and sanitizers: a crash then ends the run");
   command->add_flag("--child", a->child)->group("");
-  command->add_option("--threads", a->threads, "CPU threads; 0 takes the machine's; results do not depend on it")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  add_threads_option(*command, a->threads);
   command->add_option("paths", a->paths, "fixture files and folders")->required();
   command->callback([a, &exit_code] { exit_code = run_replay(*a); });
 }

@@ -13,10 +13,10 @@ struct ProgramRun {
   std::string output;
 };
 
-/// Runs `attndiff ARGUMENTS` through the shell, as a user would.
-[[nodiscard]] inline ProgramRun run_attndiff(const std::string& arguments) {
+/// Runs a command line through the shell, as a user would.
+[[nodiscard]] inline ProgramRun run(const std::string& line) {
   ProgramRun run;
-  const std::string command = std::string(ATTNDIFF_BINARY) + " " + arguments + " 2>&1";
+  const std::string command = line + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");  // NOLINT(cert-env33-c): the test is the shell's user
   if (pipe == nullptr) {
     return run;
@@ -28,6 +28,11 @@ struct ProgramRun {
   const int status = pclose(pipe);
   run.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return run;
+}
+
+/// Runs `attndiff ARGUMENTS` in the same way.
+[[nodiscard]] inline ProgramRun run_attndiff(const std::string& arguments) {
+  return run(std::string(ATTNDIFF_BINARY) + " " + arguments);
 }
 
 }  // namespace attndiff::cli_testing

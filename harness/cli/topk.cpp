@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/standard_output.h"
 #include "harness/topk/cases.h"
 
 namespace attndiff::cli {
@@ -11,9 +12,9 @@ namespace {
 ExitCode check_cases(const std::string& file) {
   const TopkReport report = run_topk_cases(read_topk_cases(file));
   for (const TopkFailure& failure : report.failures) {
-    fmt::print("fail  {}\n", describe(failure));
+    print_output("fail  {}\n", describe(failure));
   }
-  fmt::print("{} of {} recorded top-k cases agree with the built-in selection\n", report.passed, report.total);
+  print_output("{} of {} recorded top-k cases agree with the built-in selection\n", report.passed, report.total);
   switch (report.verdict()) {
     case TopkReport::Verdict::pass:
       return kPassed;

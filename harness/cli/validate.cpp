@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/standard_output.h"
 #include "harness/fixture/reader.h"
 #include "harness/run/collect.h"
 
@@ -21,10 +22,10 @@ std::size_t report(const std::string& path) {
     violations.push_back(e);
   }
   for (const Error& violation : violations) {
-    fmt::print("{}\n", violation.in_file(path).what());
+    print_output("{}\n", violation.in_file(path).what());
   }
   if (violations.empty()) {
-    fmt::print("{}: ok\n", path);
+    print_output("{}: ok\n", path);
   }
   return violations.size();
 }
@@ -38,7 +39,7 @@ ExitCode run_validate(const std::vector<std::string>& paths) {
     violations += found;
     bad_files += found > 0 ? 1 : 0;
   }
-  fmt::print("\n{} fixtures, {} with violations, {} violations\n", files.size(), bad_files, violations);
+  print_output("\n{} fixtures, {} with violations, {} violations\n", files.size(), bad_files, violations);
   if (files.empty()) {
     return kNothingVerified;
   }
