@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "reference/contract/error.h"
+#include "reference/contract/printable.h"
 
 namespace attndiff {
 namespace {
@@ -34,10 +35,11 @@ void TextTable::add(std::vector<std::string> cells) {
     throw Error(ErrorKind::internal,
                 fmt::format("a table row of {} cells for {} columns", cells.size(), columns_.size()));
   }
+  std::transform(cells.begin(), cells.end(), cells.begin(), [](const std::string& cell) { return printable(cell); });
   rows_.push_back({std::move(cells), {}});
 }
 
-void TextTable::note(std::string text) { rows_.back().notes.push_back(std::move(text)); }
+void TextTable::note(const std::string& text) { rows_.back().notes.push_back(printable(text)); }
 
 std::string TextTable::text(bool colour) const {
   if (rows_.empty()) {

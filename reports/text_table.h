@@ -29,7 +29,7 @@ class TextTable {
   /// One cell per column; throws Error(internal) otherwise.
   void add(std::vector<std::string> cells);
   /// A line of free text below the last row, indented.
-  void note(std::string text);
+  void note(const std::string& text);
 
   [[nodiscard]] bool empty() const noexcept { return rows_.empty(); }
   /// Title line and rows, each ending in a newline; nothing for an empty table.

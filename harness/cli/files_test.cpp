@@ -21,6 +21,7 @@ using fixture_testing::TemporaryFolder;
 using fixture_testing::write_bytes;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string kFixtures = std::string(ATTNDIFF_SOURCE_DIR) + "/fixtures";
 const std::string kReplay = "replay -q --candidate recorded --layers 0 --steps 0 ";
@@ -148,6 +149,18 @@ TEST_F(Files, ATextWithoutEndOrAFolderIsRefused) {
     EXPECT_EQ(run.exit_code, 2) << command;
     EXPECT_THAT(run.output, AllOf(HasSubstr(folder_.path() + ": cannot be read"), HasSubstr("found a folder")));
   }
+}
+
+TEST_F(Files, ControlCharactersInANameAreSpelt) {
+  static_cast<void>(folder_.copy(at("g.h5"), "odd\n\x1b[31m.h5"));
+  const std::string quoted = "\"" + at("odd\n\x1b[31m.h5") + "\"";
+  for (const char* command : {"validate ", "inspect ", "replay --candidate recorded -v --layers 0 --steps 0 "}) {
+    const ProgramRun run = run_attndiff(command + quoted);
+    EXPECT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_THAT(run.output, AllOf(HasSubstr("odd\\n\\x1b[31m.h5"), Not(HasSubstr("\x1b")))) << command;
+  }
+  const ProgramRun absent = run_attndiff("replay --candidate recorded \"" + at("a\nb.h5") + "\"");
+  EXPECT_THAT(absent.output, HasSubstr("a\\nb.h5: the file does not exist"));
 }
 
 /// Root may read everything: the program then runs as nobody, who must be able to run it.

@@ -7,6 +7,7 @@
 #include "harness/cli/standard_output.h"
 #include "harness/fixture/reader.h"
 #include "reference/contract/families.h"
+#include "reference/contract/printable.h"
 
 namespace attndiff::cli {
 namespace {
@@ -61,7 +62,8 @@ void print_recorded(const FixtureReader& fixture) {
 
 ExitCode run_inspect(const std::string& path) {
   const FixtureReader fixture(path);
-  print_output("fixture  {}\nproducer {}\nnote     {}\n", path, fixture.producer(), fixture.note());
+  print_output("fixture  {}\nproducer {}\nnote     {}\n", printable(path), printable(fixture.producer()),
+               printable(fixture.note()));
   print_config(fixture.config());
   print_layers(fixture);
   print_steps(fixture);

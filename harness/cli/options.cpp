@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "reference/contract/printable.h"
+
 namespace attndiff::cli {
 
 CLI::Option* add_text_option(CLI::App& command, const std::string& name, std::string& text,
@@ -22,7 +24,7 @@ CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
     if (fits) {
       text = std::to_string(value);  // CLI11 would read a leading zero as octal
     }
-    return fits ? std::string() : fmt::format("expected a whole number from {}, found '{}'", range, text);
+    return fits ? std::string() : fmt::format("expected a whole number from {}, found '{}'", range, printable(text));
   };
   return {check, range, ""};
 }

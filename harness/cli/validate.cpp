@@ -6,6 +6,7 @@
 #include "harness/cli/standard_output.h"
 #include "harness/fixture/reader.h"
 #include "harness/run/collect.h"
+#include "reference/contract/printable.h"
 
 namespace attndiff::cli {
 namespace {
@@ -25,7 +26,7 @@ std::size_t report(const std::string& path) {
     print_output("{}\n", violation.in_file(path).what());
   }
   if (violations.empty()) {
-    print_output("{}: ok\n", path);
+    print_output("{}: ok\n", printable(path));
   }
   return violations.size();
 }

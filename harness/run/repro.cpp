@@ -5,12 +5,30 @@
 #include <algorithm>
 #include <string_view>
 
+#include "reference/contract/printable.h"
+
 namespace attndiff {
+
+namespace {
+
+/// $'...': how bash, zsh and newer shells take control characters on one line.
+std::string ansi_quoted(const std::string& word) {
+  std::string inside;
+  for (const char c : word) {
+    inside += c == '\'' || c == '\\' ? std::string{'\\', c} : std::string{c};
+  }
+  return "$'" + printable(inside) + "'";
+}
+
+}  // namespace
 
 std::string shell_quoted(const std::string& word) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,+=@%";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
     return word;
+  }
+  if (const std::string line = printable(word); line != word) {
+    return ansi_quoted(word);
   }
   std::string quoted = "'";
   for (const char c : word) {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "reference/contract/printable.h"
+
 namespace attndiff {
 namespace {
 
@@ -23,7 +25,7 @@ std::string sentence(const ErrorDetails& d) {
     }
     text += ")";
   }
-  return text;
+  return printable(text);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ struct ErrorDetails {
 };
 
 /// One failure as a value: kind and parts stay readable, what() is the sentence a user sees,
-/// "FILE: OBJECT: PROBLEM (expected E, found F)".
+/// "FILE: OBJECT: PROBLEM (expected E, found F)", on one line: see printable().
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, ErrorDetails details);
