@@ -39,6 +39,8 @@ class ArraySource {
 
   /// The file that was opened.
   [[nodiscard]] virtual const std::string& path() const noexcept = 0;
+  /// Every file that arrays are read from, path() included.
+  [[nodiscard]] virtual std::vector<std::string> files() const { return {path()}; }
   /// All names, sorted.
   [[nodiscard]] virtual std::vector<std::string> names() const = 0;
   [[nodiscard]] virtual bool has(const std::string& name) const = 0;

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "harness/files/identity.h"
 #include "harness/fixture/layout.h"
 #include "harness/fixture/writer.h"
 #include "harness/import/activations.h"
@@ -135,12 +136,26 @@ void write_call(const ImportRequest& request, const FixtureHeader& header, const
   }
 }
 
+/// The command line sees the index of a checkpoint, not the files that it names.
+void refuse_to_replace(const ArraySource& checkpoint, const std::string& output) {
+  for (const std::string& file : checkpoint.files()) {
+    if (same_file(output, file)) {
+      throw Error(ErrorKind::usage, {.file = output,
+                                     .object = {},
+                                     .problem = "would replace a file of the checkpoint",
+                                     .expected = "another path",
+                                     .found = file});
+    }
+  }
+}
+
 }  // namespace
 
 void import_fixture(const ImportRequest& request) {
   const ModelDescription model = read_model_description(request.config);
   const std::vector<LayerRole> layers = chosen_layers(model, request.layers, request.config);
   const std::unique_ptr<ArraySource> checkpoint = open_arrays(request.weights);
+  refuse_to_replace(*checkpoint, request.output);
   const Activations activations(request.activations, layers);
   const FixtureHeader header = header_of(request, model, layers, activations);
   if (const auto wrong = violations(header.config, layers); !wrong.empty()) {

@@ -29,7 +29,8 @@ struct ImportRequest {
 /// [tokens, dim] and so says how many tokens the step has. A leading axis of 1 is left out. A name that is none of
 /// these is an error.
 ///
-/// Throws Error(input) that names file and array, Error(usage), Error(output). On failure no file is left.
+/// Throws Error(input) that names file and array, Error(usage) also where `output` is a file of the checkpoint,
+/// Error(output). On failure no file is left.
 void import_fixture(const ImportRequest& request);
 
 }  // namespace attndiff

@@ -182,6 +182,10 @@ TEST_F(Import, APrefixAndShards) {
   request_.prefix = "model.";
   import_fixture(request_);
   EXPECT_EQ(FixtureReader(request_.output).layers().size(), 2U);
+  const std::string shard = fixture_testing::read_bytes(folder_.file("2.safetensors"));
+  request_.output = folder_.file("./2.safetensors");
+  EXPECT_THROW(import_fixture(request_), Error) << "a file of the checkpoint";
+  EXPECT_EQ(fixture_testing::read_bytes(folder_.file("2.safetensors")), shard);
 }
 
 TEST_F(Import, WhatIsMissingIsNamed) {

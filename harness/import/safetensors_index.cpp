@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "harness/import/json_file.h"
 #include "reference/contract/error.h"
@@ -32,6 +33,18 @@ SafetensorsIndex::SafetensorsIndex(const std::string& path) : path_(path) {
   }
 }
 
+std::string SafetensorsIndex::beside(const std::string& file) const {
+  return (std::filesystem::path(path_).parent_path() / file).string();
+}
+
+std::vector<std::string> SafetensorsIndex::files() const {
+  std::set<std::string> files{path_};
+  for (const auto& [name, file] : file_of_) {
+    files.insert(beside(file));
+  }
+  return {files.begin(), files.end()};
+}
+
 std::vector<std::string> SafetensorsIndex::names() const {
   std::vector<std::string> names;
   names.reserve(file_of_.size());
@@ -48,7 +61,7 @@ Array SafetensorsIndex::read(const std::string& name) const {
         ErrorKind::input,
         {.file = path_, .object = name, .problem = "missing", .expected = "an array of this name", .found = {}});
   }
-  const std::string file = (std::filesystem::path(path_).parent_path() / found->second).string();
+  const std::string file = beside(found->second);
   std::unique_ptr<SafetensorsFile>& shard = open_[file];
   if (!shard) {
     shard = std::make_unique<SafetensorsFile>(file);

@@ -17,11 +17,14 @@ class SafetensorsIndex final : public ArraySource {
   explicit SafetensorsIndex(const std::string& path);
 
   [[nodiscard]] const std::string& path() const noexcept override { return path_; }
+  [[nodiscard]] std::vector<std::string> files() const override;
   [[nodiscard]] std::vector<std::string> names() const override;
   [[nodiscard]] bool has(const std::string& name) const override { return file_of_.contains(name); }
   [[nodiscard]] Array read(const std::string& name) const override;
 
  private:
+  [[nodiscard]] std::string beside(const std::string& file) const;
+
   std::string path_;
   std::map<std::string, std::string> file_of_;
   mutable std::map<std::string, std::unique_ptr<SafetensorsFile>> open_;
