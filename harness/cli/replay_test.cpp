@@ -318,6 +318,22 @@ TEST(Replay, ResultsDoNotDependOnThreads) {
   EXPECT_EQ(reports[0], reports[1]);
 }
 
+/// Errors over their bounds to the last digit, whatever the threads and wherever tensors lie in memory.
+TEST(Replay, JudgementsDoNotDependOnThreads) {
+  const TemporaryFolder out;
+  const auto judged = [&](int threads) {
+    const std::string json = out.file("report.json");
+    const ProgramRun run = run_attndiff("replay --reference cpu --candidate cpu --mode lockstep --threads " +
+                                        std::to_string(threads) + " --json " + json + " " + bundled("tiny-ties.h5"));
+    EXPECT_EQ(run.exit_code, 0) << run.output;
+    return nlohmann::json::parse(std::ifstream(json)).at("fixtures").at(0).at("comparisons");
+  };
+  const nlohmann::json one = judged(1);
+  EXPECT_GT(one.size(), 100);
+  EXPECT_EQ(one, judged(2));
+  EXPECT_EQ(one, judged(3));
+}
+
 TEST(Replay, AKnownFailureIsExcusedUntilItsDate) {
   const TemporaryFolder folder;
   const std::string path = folder.copy(bundled("tiny-short-prefill.h5"), "wrong.h5");
