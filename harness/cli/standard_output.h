@@ -21,7 +21,7 @@ void print_output(fmt::format_string<Values...> format, Values&&... values) {
 /// Writes to standard error, where a failure can be told to nobody.
 template <typename... Values>
 void print_error(fmt::format_string<Values...> format, Values&&... values) {
-  std::fputs(fmt::format(format, std::forward<Values>(values)...).c_str(), stderr);
+  static_cast<void>(std::fputs(fmt::format(format, std::forward<Values>(values)...).c_str(), stderr));
 }
 
 /// Gives each of the three standard descriptors that is closed a place to fail at: the next file to be opened would
