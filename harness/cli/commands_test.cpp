@@ -87,6 +87,21 @@ INSTANTIATE_TEST_SUITE_P(Presets, RecordThenReplay,
                            return name;
                          });
 
+/// Values in the place of rules change no result, and the same command gives the same bytes.
+TEST(Record, StoredValuesGiveTheResultsOfTheirRules) {
+  const TemporaryFolder folder;
+  const auto run = [&](const std::string& arguments) { ASSERT_EQ(run_attndiff(arguments).exit_code, 0) << arguments; };
+  run("generate --preset micro-own -o " + folder.file("rules.h5"));
+  run("generate --preset micro-own --stored -o " + folder.file("values.h5"));
+  run("record " + folder.file("rules.h5") + " -o " + folder.file("a.h5"));
+  run("record --stored " + folder.file("rules.h5") + " -o " + folder.file("b.h5"));
+  run("record " + folder.file("values.h5") + " -o " + folder.file("c.h5"));
+  EXPECT_EQ(fixture_testing::read_bytes(folder.file("b.h5")), fixture_testing::read_bytes(folder.file("c.h5")));
+  EXPECT_GT(std::filesystem::file_size(folder.file("b.h5")), std::filesystem::file_size(folder.file("a.h5")));
+  // Each one's inputs with the other's results.
+  run("replay --reference cpu --candidate recorded " + folder.file("a.h5") + " " + folder.file("b.h5"));
+}
+
 TEST(Record, ARefusedFixtureLeavesNothingBehind) {
   const TemporaryFolder folder;
   const std::string broken = folder.copy(kFixtures + "/tiny-ties.h5", "broken.h5");

@@ -18,6 +18,7 @@ struct GenerateOptions {
   std::string preset;
   std::string output;
   bool list = false;
+  bool stored = false;
 };
 
 ExitCode list_presets() {
@@ -38,7 +39,8 @@ ExitCode run_generate(const GenerateOptions& options) {
     throw Error(ErrorKind::usage, "generate needs -o FIXTURE");
   }
   check_files({{"RECIPE", options.recipe}}, {{"--output", options.output}});
-  generate(options.preset.empty() ? read_recipe(options.recipe) : preset(options.preset), options.output);
+  generate(options.preset.empty() ? read_recipe(options.recipe) : preset(options.preset), options.output,
+           options.stored ? RuleForm::values : RuleForm::rule);
   return kPassed;
 }
 
@@ -50,6 +52,7 @@ void add_generate(CLI::App& program, ExitCode& exit_code) {
   command->add_option("recipe", options->recipe, "TOML recipe (fixtures/recipes/README.md)");
   add_text_option(*command, "--preset", options->preset, "a built-in recipe by name");
   add_text_option(*command, "-o,--output", options->output, "the fixture to write");
+  command->add_flag("--stored", options->stored, "write every tensor's values instead of its rule");
   command->add_flag("--list-presets", options->list, "list the built-in recipes");
   command->callback([options, &exit_code] { exit_code = run_generate(*options); });
 }

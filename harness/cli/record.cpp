@@ -15,6 +15,7 @@ struct RecordOptions {
   std::string output;
   std::string backend = "cpu";
   int threads = 0;
+  bool stored = false;
 };
 
 }  // namespace
@@ -26,12 +27,13 @@ void add_record(CLI::App& program, ExitCode& exit_code) {
   command->add_option("fixture", options->fixture, "fixture file")->required();
   add_text_option(*command, "-o,--output", options->output, "the fixture to write")->required();
   command->add_option("--backend", options->backend, "whose results")->capture_default_str();
+  command->add_flag("--stored", options->stored, "write the values of weights and inputs that are given by a rule");
   add_threads_option(*command, options->threads);
   command->callback([options, &exit_code] {
     check_files({{"FIXTURE", options->fixture}}, {{"--output", options->output}});
     const auto backend = make_backend(options->backend, options->threads);
     try {
-      record(options->fixture, options->output, *backend);
+      record(options->fixture, options->output, *backend, options->stored ? RuleForm::values : RuleForm::rule);
     } catch (const Error& e) {
       throw e.in_file(options->fixture);
     }

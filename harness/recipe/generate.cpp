@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "harness/fixture/writer.h"
 #include "harness/recipe/e4m3_weight.h"
 #include "harness/recipe/initial_state.h"
 #include "harness/recipe/values.h"
@@ -78,13 +77,14 @@ void write_initial_state(const Recipe& recipe, FixtureWriter& writer) {
 
 }  // namespace
 
-void generate(const Recipe& recipe, const std::string& out_path) {
+void generate(const Recipe& recipe, const std::string& out_path, RuleForm rules) {
   FixtureWriter writer(out_path, {.producer = "attndiff generate",
                                   .note = recipe.note,
                                   .must_cover = recipe.must_cover,
                                   .config = recipe.config,
                                   .layers = recipe.roles(),
-                                  .steps = recipe.steps});
+                                  .steps = recipe.steps,
+                                  .rules = rules});
   for (std::size_t layer = 0; layer < recipe.layers.size(); ++layer) {
     write_weights(recipe, layer, writer);
   }

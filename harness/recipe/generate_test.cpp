@@ -7,11 +7,13 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <variant>
 
 #include "harness/fixture/reader.h"
 #include "harness/recipe/initial_state.h"
 #include "harness/recipe/presets.h"
 #include "reference/contract/error.h"
+#include "reference/contract/families.h"
 #include "reference/quantize.h"
 
 namespace attndiff {
@@ -141,6 +143,38 @@ TEST_F(Generate, DeclaredOwnersReachTheFixture) {
   const FixtureReader fixture = generated(recipe);
   EXPECT_EQ(fixture.index_k_owner(), 0);
   EXPECT_EQ(fixture.compress_kv_owner(), std::nullopt);
+}
+
+bool equal(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+/// With RuleForm::values a fixture holds what the rules make, bit for bit, and no rule.
+TEST_F(Generate, RulesCanBeWrittenAsTheirValues) {
+  const Recipe recipe = preset("micro-4095");
+  const FixtureReader by_rule = generated(recipe);
+  const std::string path_of_values = path() + ".values";
+  generate(recipe, path_of_values, RuleForm::values);
+  const FixtureReader values(path_of_values);
+  std::size_t rules = 0;
+  for (std::size_t layer = 0; layer < values.layers().size(); ++layer) {
+    const LayerWeights a = by_rule.weights(layer);
+    const LayerWeights b = values.weights(layer);
+    for (const WeightSpec& spec : family_named(recipe.config.family).weights(recipe.config, values.layers()[layer])) {
+      rules += std::holds_alternative<ProceduralTensor>(by_rule.stored_weight(layer, spec.name)) ? 1 : 0;
+      EXPECT_FALSE(std::holds_alternative<ProceduralTensor>(values.stored_weight(layer, spec.name))) << spec.name;
+      EXPECT_TRUE(equal(a.at(spec.name).values, b.at(spec.name).values)) << spec.name;
+    }
+    for (const auto& [name, value] : values.stored_initial_state(layer)) {
+      EXPECT_FALSE(std::holds_alternative<ProceduralTensor>(value)) << name;
+    }
+    for (std::size_t step = 0; step < values.steps().size(); ++step) {
+      EXPECT_FALSE(std::holds_alternative<ProceduralTensor>(values.stored_input(step, layer)));
+      EXPECT_TRUE(equal(by_rule.input(step, layer), values.input(step, layer)));
+    }
+  }
+  EXPECT_GT(rules, 10U);
+  std::filesystem::remove(path_of_values);
 }
 
 TEST(GenerateErrors, AFolderThatDoesNotExistIsAnOutputError) {

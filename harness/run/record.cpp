@@ -1,7 +1,6 @@
 #include "harness/run/record.h"
 
 #include "harness/fixture/reader.h"
-#include "harness/fixture/writer.h"
 #include "harness/run/capture.h"
 #include "harness/run/layer_loader.h"
 #include "harness/version.h"
@@ -9,7 +8,7 @@
 
 namespace attndiff {
 
-void record(const std::string& from, const std::string& to, Backend& backend) {
+void record(const std::string& from, const std::string& to, Backend& backend, RuleForm rules) {
   const FixtureReader fixture(from);
   const ModelFamily& family = family_named(fixture.config().family);
   FixtureWriter writer(to, {.producer = version_text() + ", backend " + backend.name(),
@@ -17,7 +16,8 @@ void record(const std::string& from, const std::string& to, Backend& backend) {
                             .must_cover = fixture.must_cover(),
                             .config = fixture.config(),
                             .layers = fixture.layers(),
-                            .steps = fixture.steps()});
+                            .steps = fixture.steps(),
+                            .rules = rules});
   writer.copy_inputs(fixture);
 
   LayerLoader loader(fixture);
