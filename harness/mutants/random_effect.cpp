@@ -133,8 +133,8 @@ class Probe {
         continue;
       }
       const std::optional<StageSlack> slack = family_.slack(stage.id, bounds);
-      if (auto what =
-              certainly_differs(*value, own.stages().find_unrounded(stage.id), slack ? &slack->values : nullptr, *found)) {
+      if (auto what = certainly_differs(*value, own.stages().find_unrounded(stage.id), slack ? &slack->values : nullptr,
+                                        *found)) {
         return effect(stage, std::move(*what));
       }
     }
