@@ -93,6 +93,10 @@ TEST(Record, StoredValuesGiveTheResultsOfTheirRules) {
   const auto run = [&](const std::string& arguments) { ASSERT_EQ(run_attndiff(arguments).exit_code, 0) << arguments; };
   run("generate --preset micro-own -o " + folder.file("rules.h5"));
   run("generate --preset micro-own --stored -o " + folder.file("values.h5"));
+  run("generate --preset micro-own --stored -o " + folder.file("again.h5"));
+  EXPECT_EQ(fixture_testing::read_bytes(folder.file("values.h5")),
+            fixture_testing::read_bytes(folder.file("again.h5")));
+  run("validate " + folder.file("values.h5"));
   run("record " + folder.file("rules.h5") + " -o " + folder.file("a.h5"));
   run("record --stored " + folder.file("rules.h5") + " -o " + folder.file("b.h5"));
   run("record " + folder.file("values.h5") + " -o " + folder.file("c.h5"));

@@ -25,6 +25,15 @@ std::string hdf5_version() {
   return fmt::format("{}.{}.{}", major, minor, release);
 }
 
+/// The compiler with its version; Clang's says its own name.
+const char* compiler() {
+#if defined(__clang__)
+  return __VERSION__;
+#else
+  return "GCC " __VERSION__;
+#endif
+}
+
 /// The instruction set the CPU code was built for, as far as it matters to products.
 const char* vector_set() {
 #if defined(__AVX512F__)
@@ -49,7 +58,7 @@ ExitCode print_contract() {
 
 ExitCode diagnose() {
   print_output("{}\n", version_text());
-  print_output("built with {} for {}\n", __VERSION__, vector_set());
+  print_output("built with {} for {}\n", compiler(), vector_set());
   print_output("libraries  Eigen {}.{}.{}, HDF5 {}, fmt {}.{}.{}, CLI11 {}, nlohmann-json {}.{}.{}, toml++ {}.{}.{}\n",
                EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION, hdf5_version(), FMT_VERSION / 10000,
                FMT_VERSION / 100 % 100, FMT_VERSION % 100, CLI11_VERSION, NLOHMANN_JSON_VERSION_MAJOR,

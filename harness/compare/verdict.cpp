@@ -9,7 +9,7 @@ namespace {
 using Effect = VerdictEffect;
 
 constexpr std::array<VerdictInfo, kVerdictCount> kVerdicts{{
-    {Verdict::pass, "pass", Effect::none, true, "Both sides agree within the stage's tolerance."},
+    {Verdict::pass, "pass", Effect::none, true, "Both sides agree within the stage's tolerance or bound."},
     {Verdict::tie, "tie", Effect::none, true,
      "A selection differs only among positions whose scores are equal on both sides."},
     {Verdict::explained, "explained", Effect::none, true,
@@ -19,7 +19,7 @@ constexpr std::array<VerdictInfo, kVerdictCount> kVerdicts{{
      "The candidate's plan does not publish the stage, because a fused segment holds it: listed, neither a pass nor "
      "missing."},
     {Verdict::fail, "fail", Effect::fails_run, false,
-     "The two sides differ by more than the stage's tolerance, or in shape or element type."},
+     "The two sides differ by more than the stage's tolerance or bound, or in shape or element type."},
     {Verdict::missing, "missing", Effect::fails_run, false,
      "One side has a tensor that the other should have and has not."},
     {Verdict::degenerate, "degenerate", Effect::fails_run, false,
@@ -27,9 +27,12 @@ constexpr std::array<VerdictInfo, kVerdictCount> kVerdicts{{
     {Verdict::uncertified, "uncertified", Effect::fails_run, false,
      "A selection differs, and the candidate does not publish what could explain it."},
     {Verdict::crashed, "crashed", Effect::fails_run, false,
-     "The candidate refused a call, raised an error or left its device in an error state, and ran no further."},
+     "The candidate ended with an error, a device's among them, ended its process or exceeded the time limit, and ran "
+     "no "
+     "further."},
     {Verdict::error, "error", Effect::bad_input, false,
-     "The fixture cannot be read or contradicts itself; nothing is concluded about the candidate."},
+     "The fixture cannot be read, contradicts itself or misses what it must cover; nothing is concluded about the "
+     "candidate."},
 }};
 
 }  // namespace
