@@ -7,9 +7,11 @@
 #include <limits>
 
 #include "harness/files/text_file.h"
+#include "harness/fixture/coverage_counters.h"
 #include "harness/recipe/bases.h"
 #include "harness/recipe/contradictions.h"
 #include "harness/recipe/toml_table.h"
+#include "reference/contract/error.h"
 #include "reference/contract/families.h"
 
 namespace attndiff {
@@ -254,12 +256,27 @@ std::vector<LayerRole> Recipe::roles() const {
   return roles;
 }
 
+namespace {
+
+/// The declaration as written, once it is known to name counters.
+std::string read_must_cover(TomlTable& root, const std::string& source) {
+  std::string declared = root.text("must_cover").value_or("");
+  try {
+    static_cast<void>(parse_must_cover(declared, "must_cover"));
+  } catch (const Error& error) {
+    throw error.in_file(source);
+  }
+  return declared;
+}
+
+}  // namespace
+
 Recipe parse_recipe(std::string_view text, const std::string& source) {
   const toml::table document = parse_toml(text, source);
   TomlTable root(document, source, "");
   Recipe recipe;
   recipe.note = root.text("note").value_or("");
-  recipe.must_cover = root.text("must_cover").value_or("");
+  recipe.must_cover = read_must_cover(root, source);
   recipe.seed =
       static_cast<std::uint64_t>(root.integer("seed", 0, std::numeric_limits<std::int64_t>::max()).value_or(0));
   read_steps(root, recipe);

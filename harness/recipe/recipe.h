@@ -71,7 +71,7 @@ struct SlotOwners {
 /// What `attndiff generate` makes a fixture from: docs of the keys are in fixtures/recipes/README.md.
 struct Recipe {
   std::string note;
-  std::string must_cover;  ///< counters of harness/run/coverage.h, separated by commas
+  std::string must_cover;  ///< counters of harness/fixture/coverage_counters.h, by commas
   std::uint64_t seed = 0;
   ModelConfig config;
   std::vector<RecipeLayer> layers;

@@ -115,6 +115,9 @@ TEST(Recipe, UnknownNamesListTheKnownOnes) {
               HasSubstr("expected deepseek-v41, found v9"));
   EXPECT_THAT(message_of("prefill = 3\n" + kTiny + kWindowLayer + "weights = \"q2\"\n"),
               HasSubstr("expected bf16 or e4m3, found q2"));
+  EXPECT_THAT(
+      message_of("must_cover = \"ring_wrap\"\nprefill = 3\n" + kTiny + kWindowLayer),
+      AllOf(HasSubstr("must_cover: no such coverage counter"), HasSubstr("ring_wraps"), HasSubstr("ring_wrap\"")));
 }
 
 TEST(Recipe, MissingPartsAreNamed) {
