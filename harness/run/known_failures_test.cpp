@@ -188,7 +188,7 @@ TEST(KnownFailures, ReadsAFileAndNamesOneThatIsNotThere) {
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::input);
     EXPECT_EQ(e.details().file, path);
-    EXPECT_EQ(e.details().found, "no file");
+    EXPECT_EQ(e.details().found, "No such file or directory");
   }
 }
 
