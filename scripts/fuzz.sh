@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets and runs each from its corpus, with sanitizers and a limit on memory. Fails at the first input
 # that crashes, hangs or breaks a reader's promise; it is then in the folder of findings.
-#   scripts/fuzz.sh [SECONDS]        for all targets together, default 60
+#   scripts/fuzz.sh [SECONDS]        of all targets added up, default 60
 #   FUZZ_BUILD=FOLDER                a build folder other than build/fuzz
 #   FUZZ_SEED=N                      the same inputs again, as far as the time goes; by default others each time
 # Standard output is the record of the run: what ran, for how long, what it covered, how much memory it took.
