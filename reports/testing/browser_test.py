@@ -20,6 +20,7 @@ try:
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
 except ImportError:
     webdriver = None
 
@@ -63,6 +64,11 @@ class Pages(unittest.TestCase):
     def open(self, name, hash_part=""):
         self.browser.get("about:blank")
         self.browser.get((FOLDER / name).as_uri() + hash_part)
+
+    def wait_until_ready(self):
+        # On a machine with other work the driver may return before the page's own script has run.
+        WebDriverWait(self.browser, 60, 0.02).until(
+            lambda browser: browser.execute_script("return document.documentElement.dataset.ready") == "true")
 
     def script(self, text, *arguments):
         return self.browser.execute_script("return " + text.strip(), *arguments)
@@ -275,7 +281,7 @@ class OtherRuns(Pages):
             self.browser.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
             start = time.monotonic()
             self.browser.get((FOLDER / "large.html").as_uri())
-            self.assertEqual(self.script("document.documentElement.dataset.ready"), "true")
+            self.wait_until_ready()
             best_wall = min(best_wall, time.monotonic() - start)
             metrics = self.browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
             best_own = min(best_own, next(m["value"] for m in metrics if m["name"] == "TaskDuration"))
